@@ -56,22 +56,22 @@ def _tool_problems(name: str, arguments: dict[str, Any]) -> list[tuple[str, str]
         return [] if is_known else [("tool", gettext("There is no tool of that name."))]
     try:
         check_arguments(spec.parameters_schema, arguments)
-    except InvalidArguments as error:
-        return [("arguments", line) for line in error.problems]
-    except ToolFailed as error:
-        return [("arguments", str(error))]
+    except (InvalidArguments, ToolFailed) as error:  # the first has a line for each problem
+        return [("arguments", line) for line in str(error).splitlines()]
     return []
+
+
+_TWO_LINES = '{} <div class="quiet">{}</div>'
 
 
 def _done(row: EventRule) -> str:
     said = row.tool if row.action == EventAction.TOOL else row.text or row.file
-    lines = row.get_action_display(), clamp_text(said[:200])
-    return format_html('{} <div class="quiet">{}</div>', *lines)
+    return format_html(_TWO_LINES, row.get_action_display(), clamp_text(said[:200]))
 
 
 def _about(row: EventRule) -> str:
     words = shorten_list(row.lines) if row.kind == KEYWORD else ""
-    return format_html('{} <div class="quiet">{}</div>', row.get_kind_display(), words)
+    return format_html(_TWO_LINES, row.get_kind_display(), words)
 
 
 @admin.register(EventRule)

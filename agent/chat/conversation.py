@@ -225,14 +225,14 @@ class ConversationHandler:
             return
         request = await self._build_request(run, MediaText(), MemoryContext())
         request.messages = [{"role": "user", "content": message.text}]
-        engine = self.engines.find(active.persona)
         call = build_call(rule, active.run_pk) if rule else None
+        engine = self.engines.find(active.persona)
         call_pk = await engine.make_call(request, run.sender.journal, call)
         news = await self.record.submit(load_call_outcome, call_pk)
         language = choose_language(message.text, active.persona.language)
         text = tell_call(news, has_spoken=run.has_answered, language=language)
-        name = rule.name if rule is not None else ""
-        await self.endings.tell(run, "" if run.is_silenced else text, detail=name)
+        said = "" if run.is_silenced else text
+        await self.endings.tell(run, said, detail=rule.name if rule else "")
 
     def _sender(
         self, pending: PendingMessage, active: ActiveRun, earlier: Sequence[QueuedMessage]

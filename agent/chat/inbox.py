@@ -225,6 +225,8 @@ class Inbox:
     def take_up(self, held: HeldMessage, seconds: float) -> None:
         """Have a message that is claimed by this process answered after so many seconds, as it is
         on record then. Returns at once; when the process ends before, another one takes it up."""
+        if not self._is_open:
+            return
         task = asyncio.get_running_loop().create_task(self._take_up(held, seconds), name="event")
         self._later.add(task)
         task.add_done_callback(self._later.discard)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from pathlib import Path
 
 from django.utils.translation import gettext_noop
 
@@ -32,12 +31,9 @@ async def name_people(
     message: IncomingMessage, rule: FiredRule, source: MediaSource | None
 ) -> dict[str, str]:
     """What those are called of whom ``rule`` speaks, as far as it is known in time."""
-    names = {message.sender_id: message.sender_name}
-    if message.chat.kind == "private":
-        names = {message.chat.peer_id: message.chat_title} | {
-            who: name for who, name in names.items() if name
-        }
-    elif source is not None and not message.sender_name:
+    is_private = message.chat.kind == "private"
+    names = {message.sender_id: message.sender_name or (message.chat_title if is_private else "")}
+    if source is not None and not (is_private or message.sender_name):
         people = dict.fromkeys(filter(None, (*rule.named, rule.operator)))
         names = await ask_names(source, message.chat, list(people))
     return {who: clean_name(name) for who, name in names.items() if name}
@@ -65,10 +61,9 @@ def _find_picture(rule: FiredRule) -> MessagePart | None:
     """The file of ``rule``; None where there is none. Asks the disk."""
     if rule.file.startswith(("http://", "https://")):
         return MessagePart("image", url=rule.file)
-    folders = (locate_sticker, locate_media_file)
     is_sticker = rule.action == EventAction.STICKER
-    for locate in folders if is_sticker else folders[1:]:
-        path: Path | None = locate(rule.file)
+    for locate in (*([locate_sticker] if is_sticker else []), locate_media_file):
+        path = locate(rule.file)
         if path is not None and regular_file_size(path):
             return MessagePart("image", path=str(path))
     return None

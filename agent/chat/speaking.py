@@ -12,7 +12,6 @@ from django.utils.translation import gettext_noop
 from agent.chat.message_run import MessageRun
 from agent.domain.answer_parts import split_answer, split_mentions
 from agent.domain.errors import pick_sentence
-from agent.domain.event_rules import FiredRule
 from agent.domain.failures import is_refused
 from agent.domain.manners import ChatManners, MarkdownStyle
 from agent.domain.persona import PersonaSettings
@@ -301,15 +300,11 @@ def address(run: MessageRun, parts: list[MessagePart]) -> list[MessagePart]:
         return address_answer(parts, pending.message, run.active.persona, run.active.manners)
     if run.message.chat.kind == "group":
         people += pending.reminder.mention if pending.reminder else ()
-        people += _mentioned(run, pending.rule) if pending.rule else ()
+        about = pending.rule.mentioned(run.message.chat.account) if pending.rule else ()
+        people += [one for one in about if one != ANONYMOUS]
     if people and parts[0].type == "plain":
         parts = [replace(parts[0], text=f" {parts[0].text}"), *parts[1:]]
     return [*(MessagePart("mention_user", mention_user_id=one) for one in people), *parts]
-
-
-def _mentioned(run: MessageRun, rule: FiredRule) -> list[str]:
-    people = rule.mentioned(run.message.chat.account)
-    return [one for one in people if one != ANONYMOUS]
 
 
 def is_blank(text: str) -> bool:

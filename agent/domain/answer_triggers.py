@@ -193,9 +193,8 @@ def _is_command(case: Case) -> bool:
     return manners.groups and (is_ours or case.addresses(manners.wake_names))
 
 
-def _is_pattern_found(case: Case) -> bool:
+def is_pattern_found(pattern: str, typed: str) -> bool:
     """A pattern that RE2 refuses, from before this version knew it, finds nothing."""
-    pattern, typed = case.manners.wake_pattern, case.message.spoken_text
     try:
         return bool(pattern) and search_pattern(pattern, typed[:PATTERN_CHARS])
     except PatternRefused:
@@ -245,7 +244,10 @@ ANSWERED = (
         Reason.PREFIX,
         lambda case: case.message.spoken_text.lstrip().startswith(case.manners.wake_prefixes),
     ),
-    Judge(Reason.PATTERN, _is_pattern_found),
+    Judge(
+        Reason.PATTERN,
+        lambda case: is_pattern_found(case.manners.wake_pattern, case.message.spoken_text),
+    ),
     Judge(Reason.ALWAYS, lambda case: case.manners.wake_always),
     Judge(Reason.FOLLOW_UP, lambda case: case.occasion.is_follow_up),
     Judge(Reason.CHANCE, lambda case: case.occasion.roll < case.manners.wake_chance),

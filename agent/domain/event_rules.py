@@ -4,7 +4,6 @@ A rule as it was when it fired stands in the message that it made, or that said 
 what is done later is what was decided then.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -25,9 +24,8 @@ KINDS = (
     *((kind.value, kind.label) for kind in EventKind if kind not in ("name", "friend", "account")),
     (KEYWORD, _("keyword")),
 )
-#: Events of which those that come at once become one message, and how long they are gathered, in
-#: seconds.
-GATHERED = {EventKind.JOIN: 3.0, EventKind.LEAVE: 3.0}
+#: Events of which those that come at once become one message.
+GATHERED = (EventKind.JOIN, EventKind.LEAVE)
 #: People whom one message is for, by their ids, and by name; of the others there is a number.
 MOST_PEOPLE, MOST_NAMED = 500, 20
 MOST_TEXT, MOST_ARGUMENTS = 5_000, 10_000
@@ -98,7 +96,7 @@ class FiredRule:
     def asked(self) -> str:
         """What the message on record says: to a model what it is to do."""
         said = (self.text or ASKED) if self.asks_model else ""
-        return f"[事件:{CALLED.get(EventKind(self.kind), self.kind)}] {said}".rstrip()
+        return f"[事件:{CALLED[EventKind(self.kind)]}] {said}".rstrip()
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -139,45 +137,29 @@ class FiredRule:
         return fence_values(FenceKind.EVENT, [told])
 
 
-_FIELDS = frozenset(one.name for one in fields(FiredRule))
-
-
 def read_fired_rule(raw: Mapping[str, Any] | None) -> FiredRule | None:
     """The rule that a message keeps; None for every other message."""
     kept = (raw or {}).get(_ON_RECORD)
     if not isinstance(kept, dict):
         return None
-    known = {name: value for name, value in kept.items() if name in _FIELDS}
-    return FiredRule(**{**known, "people": tuple(kept.get("people", ()))})
+    known = {one.name: kept[one.name] for one in fields(FiredRule) if one.name in kept}
+    return FiredRule(**known | {"people": tuple(kept.get("people", ()))})
 
 
 def find_cause(notice: ChatNotice) -> str:
     """Who caused it, for whose limits it counts; "" where nobody knows. Whoever joins has done so
     himself, also where somebody let him in."""
-    if notice.kind == EventKind.JOIN:
-        return notice.user_id
-    return notice.operator_id or notice.user_id
+    is_join = notice.kind == EventKind.JOIN
+    return notice.user_id if is_join else notice.operator_id or notice.user_id
 
 
 def is_left_alone(notice: ChatNotice, account: str) -> bool:
     """Whether no rule is for it: the account itself did it, or it was done to it, and what it says
     of that could go on for ever; somebody else was poked; or nobody is said to have come or
     gone."""
-    if notice.kind == EventKind.POKE and notice.target_id != account:
-        return True
-    if notice.kind in GATHERED and not notice.user_id:
-        return True
-    return account in (notice.user_id, find_cause(notice))
-
-
-def name_event(notice: ChatNotice) -> str | None:
-    """What only the same event of a chat is called; None where the client gives no time."""
-    if notice.happened_at is None:
-        return None
-    at = int(notice.happened_at.timestamp())
-    about = (notice.user_id, notice.target_id, notice.operator_id, notice.message_id)
-    told = "\n".join((notice.kind, *about, notice.change, notice.words, str(at)))
-    return f"event:{hashlib.sha256(told.encode()).hexdigest()}"  # which names nobody
+    is_of_others = notice.kind == EventKind.POKE and notice.target_id != account
+    is_of_nobody = notice.kind in GATHERED and not notice.user_id
+    return is_of_others or is_of_nobody or account in (notice.user_id, find_cause(notice))
 
 
 def unite(people: Sequence[str], count: int, more: Sequence[str]) -> tuple[tuple[str, ...], int]:

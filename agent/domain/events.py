@@ -33,7 +33,12 @@ class EventKind(TextChoices):
 @dataclass(frozen=True, slots=True)
 class ChatNotice:
     """One thing that happened, in the same words whatever client reported it. Nothing in it is to
-    be believed: clients name any people. Ids are exact text, "" where the client does not say."""
+    be believed: clients name any people. Ids are exact text, "" where the client does not say.
+
+    ``operator_id`` did it to ``user_id``, and may be the same. ``seconds`` are of a mute, None
+    where no end of it is known; ``happened_at`` is by the client's clock, None where it gave no
+    time that can be meant.
+    """
 
     kind: EventKind
     chat: ChatAddress | None
@@ -48,12 +53,9 @@ class ChatNotice:
     uploaded, reacted. "" also for the whole group (mute)."""
     target_id: str = ""
     operator_id: str = ""
-    """Who did it to ``user_id``, may be the same."""
     message_id: str = ""
     seconds: int | None = None
-    """Of a mute; None where it has no end that is known."""
     words: str = ""
     """The new card, title or name, the name of a file, ids of emoji, the client's reason: one line
     of people's words."""
     happened_at: datetime | None = None
-    """By the client's clock; None where it gave no time that can be meant."""

@@ -1,6 +1,6 @@
 """What happened in chats besides messages, as the lines of their pages."""
 
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -12,8 +12,6 @@ from agent.models.session import ChatSession
 class ChatEvent(models.Model):
     """One line: a :class:`agent.domain.events.ChatNotice` on record."""
 
-    Kind: TypeAlias = EventKind
-
     session = models.ForeignKey(
         ChatSession,
         models.CASCADE,
@@ -23,7 +21,7 @@ class ChatEvent(models.Model):
     )
     key = models.CharField(max_length=16)
     """Equal of one thing that was reported twice."""
-    kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
+    kind = models.CharField(_("kind"), max_length=16, choices=EventKind.choices)
     change = models.CharField(max_length=16, blank=True, default="")
     user_id = models.CharField(max_length=64, blank=True, default="")
     target_id = models.CharField(max_length=64, blank=True, default="")

@@ -2,7 +2,7 @@
 
 import json
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
@@ -23,10 +23,12 @@ from agent.models.manners import line_problems, pattern_problems
 from agent.models.scope import SCOPE, Scoped
 from tools.live_rows import LiveKind, LiveModel, Tracked
 
+#: What an action cannot do without.
+NEEDED = {"say": "text", "picture": "file", "sticker": "file", "tool": "tool"}
+#: What is kept of a row where it fires.
+FIRED = ("pk", "name", "kind", "action", "text", "file", "mention", "tool", "arguments")
 #: Regular expressions of one row: every message is searched for all of them.
 MOST_PATTERNS = 20
-DONE = ("text", "file", "mention", "tool", "arguments")
-HEARD = ("match", "words")
 
 
 class EventRule(Scoped, LiveModel):
@@ -37,9 +39,6 @@ class EventRule(Scoped, LiveModel):
     """
 
     live_kind = LiveKind.EVENT_RULES
-
-    Action: TypeAlias = EventAction
-    Match: TypeAlias = KeywordMatch
 
     name = models.CharField(_("name"), max_length=100, unique=True, validators=[NO_CONTROLS])
     enabled = models.BooleanField(_("enabled"), default=True)
@@ -53,7 +52,7 @@ class EventRule(Scoped, LiveModel):
         ),
     )
     action = models.CharField(
-        _("what is done"), max_length=8, choices=Action.choices, default=Action.NOTHING
+        _("what is done"), max_length=8, choices=EventAction.choices, default=EventAction.NOTHING
     )
     text = models.TextField(
         _("text"),
@@ -75,7 +74,9 @@ class EventRule(Scoped, LiveModel):
     mention = models.BooleanField(
         _("mention"), default=False, help_text=_("In groups: at whom the event is about.")
     )
-    match = models.CharField(_("found as"), max_length=8, choices=Match.choices, default=Match.WORD)
+    match = models.CharField(
+        _("found as"), max_length=8, choices=KeywordMatch.choices, default=KeywordMatch.WORD
+    )
     words = models.TextField(
         _("keywords"),
         blank=True,
@@ -95,7 +96,7 @@ class EventRule(Scoped, LiveModel):
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
-    tracked = Tracked(fields=("name", "enabled", "kind", "action", *DONE, *HEARD, *SCOPE))
+    tracked = Tracked(fields=(*FIRED[1:], "enabled", "match", "words", *SCOPE))
 
     class Meta:
         verbose_name = _("event rule")
@@ -112,9 +113,8 @@ class EventRule(Scoped, LiveModel):
             "words": list(self._word_problems()) if self.kind == KEYWORD else [],
             "arguments": self._argument_problems(),
         }
-        for action, field in NEEDED.items():
-            if action == self.action and not getattr(self, field).strip():
-                problems[field] = [gettext("This is needed for what is done.")]
+        if (needed := NEEDED.get(self.action)) and not getattr(self, needed).strip():
+            problems[needed] = [gettext("This is needed for what is done.")]
         if found := {name: lines for name, lines in problems.items() if lines}:
             raise ValidationError(found)
 
@@ -142,14 +142,4 @@ class EventRule(Scoped, LiveModel):
 
     def fire(self, **happened: Any) -> FiredRule:
         """It as it is now, for what ``happened``."""
-        names = ("pk", "name", "kind", "action", "text", "file", "mention", "tool", "arguments")
-        return FiredRule(**{name: getattr(self, name) for name in names}, **happened)
-
-
-#: What an action cannot do without.
-NEEDED = {
-    EventAction.SAY: "text",
-    EventAction.PICTURE: "file",
-    EventAction.STICKER: "file",
-    EventAction.TOOL: "tool",
-}
+        return FiredRule(**{name: getattr(self, name) for name in FIRED}, **happened)

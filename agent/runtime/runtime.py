@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from agent.api.queries import StatelessQueries
 from agent.chat.conversation import ConversationHandler
@@ -25,12 +24,12 @@ from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
 from agent.domain.client_actions import ClientActions
 from agent.domain.endpoint import ModelRole
-from agent.domain.events import ChatNotice
 from agent.domain.group_acts import LEAST_ROLE, roles_for
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MediaSource, Outbox
 from agent.llm.spending import meter
 from agent.media.media_store import run_copy_expiry, run_copy_size_limit
+from agent.record.chats.chat_events import EventArrival
 from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.endpoint_reports import log_failure
 from agent.record.ground.clock_skew import ClockWatch
@@ -242,15 +241,13 @@ class Runtime:
 
         return drop()
 
-    def event_happened(self, notice: ChatNotice, title: str, *, is_of_bot: bool) -> None:
-        """A client reports an event: what rules say of it is done. ``is_of_bot``: another account
-        that is connected here has caused it."""
-        from agent.record.arrivals.events import EventArrival, EventDesk
+    def event_happened(self, arrival: EventArrival) -> None:
+        """A client reports an event: it is put on record, and what rules say of it is done."""
+        from agent.record.arrivals.events import EventDesk
 
         if self._events is None:
             starter = self.record.run_starter
             self._events = EventDesk(self.process_id, starter.live, self._quotas)
-        arrival = EventArrival(notice, timezone.now(), title, is_of_bot)
         taken = self.record.submit_batched(self._events.accept_events, arrival)
         taken.add_done_callback(self._on_event)
 
@@ -258,7 +255,7 @@ class Runtime:
         if taken.cancelled():
             return
         if error := taken.exception():
-            logger.error("What is to be done about an event could not be recorded: %s", error)
+            logger.error("An event could not be recorded: %s", error)
             return
         for one in taken.result():
             crash_points.hit_crash_point("event_taken")

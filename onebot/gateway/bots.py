@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple, cast
+from typing import cast
 
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agent.domain.events import ChatNotice
 from agent.domain.types import AccountSettings, MediaAudience, MediaPolicy
 from agent.models import ChatSession, ServerProcess
-from agent.record.chats.chat_events import record_events
 from agent.record.waiting import recovery
 from agent.record.waiting.expiry import BATCH, EraseResult
 from onebot.models import Bot, ClientEvent
@@ -165,17 +163,8 @@ def heartbeat_change(self_id: str, *, account_online: bool | None) -> BotChange:
     )
 
 
-class ClientReport(NamedTuple):
-    """An event that is neither a message nor a heartbeat, what it says, and when it came."""
-
-    event: OtherEvent
-    notice: ChatNotice | None
-    at: datetime
-
-
-def save_client_events(reports: Sequence[ClientReport]) -> list[int]:
-    """Store what clients reported, and what of it happened in a chat also as a line of that; its
-    key, 0 where there is no new one."""
+def save_client_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
+    """Store an event that is neither a message nor a heartbeat."""
     ClientEvent.objects.bulk_create(
         ClientEvent(
             self_id=event.self_id[:64],
@@ -185,10 +174,9 @@ def save_client_events(reports: Sequence[ClientReport]) -> list[int]:
             raw=event.raw,
             created_at=at,
         )
-        for event, _notice, at in reports
+        for event, at in events
     )
-    lines = iter(record_events([(notice, at) for _event, notice, at in reports if notice]))
-    return [next(lines) if one.notice else 0 for one in reports]
+    return [None] * len(events)
 
 
 def erase_client_events(before: datetime, history: int, after: int) -> EraseResult:

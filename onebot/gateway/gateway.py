@@ -15,6 +15,7 @@ from agent.domain.event_rules import find_cause
 from agent.domain.events import ChatNotice, EventKind
 from agent.domain.types import ChatAddress, IncomingMessage, is_playground
 from agent.record.chats import early_ids
+from agent.record.chats.chat_events import EventArrival
 from agent.record.chats.chat_record import MessageRecall
 from agent.record.runs.replies import correct_send_result, is_wanted
 from agent.runtime.record_retention import RetentionRule
@@ -52,7 +53,6 @@ from onebot.protocol.segments import (
     KEPT,
     find_mentions,
     mentions_account,
-    parse_id,
     quoted_id,
     render_text,
     spoken_text,
@@ -98,19 +98,11 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
     )
 
 
-def recalled_chat(notice: dict[str, object], self_id: str) -> ChatAddress | None:
-    """Where the message of a recall notice stood, as far as the notice says it.
-
-    In a private chat ``user_id`` is who recalled: of the account's own message, where no
-    ``target_id`` names the peer, only the kind of chat is known.
-    """
-    if notice.get("notice_type") == "group_recall":
-        group_id = parse_id(notice.get("group_id"))
-        return ChatAddress(self_id, "group", group_id) if group_id else None
-    people = [parse_id(notice.get(name)) for name in ("user_id", "target_id", "peer_id")]
-    return ChatAddress(
-        self_id, "private", next((one for one in people if one and one != self_id), "")
-    )
+def recalled_chat(event: OtherEvent, notice: ChatNotice, self_id: str) -> ChatAddress | None:
+    """Where the message of a recall stood, as far as that is said. Of the account's own words in a
+    private chat, where nothing names the peer, only the kind of chat is known."""
+    is_private = event.detail_type != "group_recall"
+    return notice.chat or (ChatAddress(self_id, "private", "") if is_private else None)
 
 
 #: Time to look up why a message was refused, in seconds.
@@ -393,8 +385,8 @@ class Gateway:
     def _take_in(self, event: OtherEvent, self_id: str) -> None:
         """A notice, a request, or what there are no words for. Returns at once."""
         notice = read_notice(event, self_id)
-        report = bots.ClientReport(event, notice, timezone.now())
-        self._keep(self.runtime.record.submit_batched(bots.save_client_events, report))
+        now = timezone.now()
+        self._keep(self.runtime.record.submit_batched(bots.save_client_events, (event, now)))
         if event.post_type == "request":
             self._take_request(event)
         if notice is None:
@@ -403,23 +395,22 @@ class Gateway:
             is_online = notice.change == "online"
             self._save_bot(bots.BotChange(self_id, {"account_online": is_online}))
         elif notice.kind == EventKind.RECALL and notice.message_id:
-            recall = MessageRecall(self_id, notice.message_id, recalled_chat(event.raw, self_id))
+            recall = MessageRecall(
+                self_id, notice.message_id, recalled_chat(event, notice, self_id)
+            )
             work = self.runtime.message_recalled(recall)
             self._keep(asyncio.get_running_loop().create_task(work))
-        if notice.chat is not None:
-            self._follow(notice, notice.chat)
-
-    def _follow(self, notice: ChatNotice, chat: ChatAddress) -> None:
-        """Have done what a notice of ``chat`` changes, and what rules say of it."""
+        if (chat := notice.chat) is None:
+            return
         if self.runtime.record.live.current.event_rules.rows and chat.kind == "group":
             self._names.ask(chat)
         is_of_bot = self._is_other_bot(find_cause(notice), chat.account)
-        self.runtime.event_happened(notice, self._names.find(chat), is_of_bot=is_of_bot)
+        self.runtime.event_happened(EventArrival(notice, now, self._names.find(chat), is_of_bot))
         self._pauses.follow(notice, chat)
         self._actions.follow(notice, chat)
         if notice.kind == EventKind.JOIN and self.runtime.has_requests:
-            joined = self.runtime.requests.note_join(chat.account, chat.peer_id, notice.user_id)
-            self._keep(joined)
+            requests = self.runtime.requests
+            self._keep(requests.note_join(chat.account, chat.peer_id, notice.user_id))
 
     def _take_request(self, event: OtherEvent) -> None:
         """Somebody asks to be let in."""

@@ -32,8 +32,13 @@ _CHANGES = {
     EventKind.ESSENCE: {"add": "add", "delete": "remove", "remove": "remove"},
     EventKind.REACTION: {"add": "add", "remove": "remove", "delete": "remove"},
     EventKind.ACCOUNT: {"bot_offline": "offline", "bot_online": "online"},
+    EventKind.HONOR: {
+        honor: honor
+        for honor in (
+            *("", "lucky_king", "talkative", "performer", "legend", "strong_newbie", "emotion"),
+        )
+    },
 }
-_HONORS = frozenset({"talkative", "performer", "legend", "strong_newbie", "emotion"})
 #: Fields in which clients say the new name of a thing, or else words of theirs, by kind.
 _WORDS = {
     EventKind.TITLE: ("title", "title_new"),
@@ -80,14 +85,17 @@ def read_notice(event: OtherEvent, self_id: str) -> ChatNotice | None:
     if event.post_type != "notice" or kind is None:
         return None
     frame, changes = event.raw, _CHANGES.get(kind, {"": ""})
-    change = name if name in changes else event.sub_type
+    said = (name, event.sub_type, _line(frame.get("honor_type")))
+    change = next((one for one in said if one and one in changes), next(iter(changes)))
+    words = (_line(frame.get(field)) for field in _WORDS.get(kind, ()))
     notice = ChatNotice(
         kind,
         _chat(frame, self_id, name),
-        changes.get(change, next(iter(changes.values()))),
+        changes[change],
         user_id=_person(frame, "sender_id" if kind == EventKind.ESSENCE else "user_id"),
         operator_id=_person(frame, "operator_id"),
         message_id=parse_message_id(frame.get("message_id")),
+        words=next(filter(None, words), ""),
         happened_at=parse_time(frame.get("time"), clock() + MOST_AHEAD),
     )
     reader = _READERS.get(kind)
@@ -96,14 +104,9 @@ def read_notice(event: OtherEvent, self_id: str) -> ChatNotice | None:
 
 def _poke(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     user_id, sender_id = notice.user_id, _person(frame, "sender_id")
-    if notice.chat is None or notice.chat.kind == "private":  # NapCat: user_id is the peer
+    if not _is_in_group(notice):  # NapCat: user_id is the peer
         user_id, sender_id = sender_id, user_id
     return replace(notice, user_id=user_id or sender_id, target_id=_person(frame, "target_id"))
-
-
-def _join(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    # Bridges of official bots tell of the bot's own joining alone, and without saying who.
-    return replace(notice, user_id=self_id) if frame.get("user_id") in (None, "") else notice
 
 
 def _leave(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
@@ -113,30 +116,13 @@ def _leave(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     return replace(notice, user_id=self_id) if frame.get("sub_type") == "kick_me" else notice
 
 
-def _recall(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    is_private = notice.chat is None or notice.chat.kind == "private"
-    return replace(notice, operator_id=notice.user_id) if is_private else notice
-
-
 def _mute(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     """Of the whole group it is one of user 0, for -1 (Lagrange, LLBot) or 0 seconds."""
-    if not notice.user_id:
-        return notice
-    duration = parse_id(frame.get("duration"))
+    duration = parse_id(frame.get("duration")) if notice.user_id else ""
     seconds = min(int(duration), MOST_SECONDS) if duration.isdigit() else None
-    if seconds == 0:
-        notice = replace(notice, change="lift")
-    return notice if notice.change == "lift" else replace(notice, seconds=seconds)
-
-
-def _words(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    fields = (_line(frame.get(field)) for field in _WORDS[notice.kind])
-    words = next(filter(None, fields), "")
-    if notice.kind == EventKind.NAME:  # who gave it
-        return replace(
-            notice, words=words, user_id="", operator_id=notice.operator_id or notice.user_id
-        )
-    return replace(notice, words=words)
+    if notice.change == "lift" or seconds == 0:
+        return replace(notice, change="lift")
+    return replace(notice, seconds=seconds)
 
 
 def _upload(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
@@ -145,11 +131,10 @@ def _upload(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
 
 
 def _honor(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    if frame.get("sub_type") == "lucky_king":  # user_id gave the red packet
-        king = _person(frame, "target_id")
-        return replace(notice, change="lucky_king", user_id=king, operator_id=notice.user_id)
-    honor = _line(frame.get("honor_type"))
-    return replace(notice, change=honor if honor in _HONORS else "")
+    if notice.change != "lucky_king":
+        return notice
+    king = _person(frame, "target_id")  # the user gave the red packet
+    return replace(notice, user_id=king, operator_id=notice.user_id)
 
 
 def _reaction(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
@@ -169,18 +154,26 @@ def _reaction(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
 
 _READERS: dict[EventKind, Callable[[ChatNotice, Frame, str], ChatNotice]] = {
     EventKind.POKE: _poke,
-    EventKind.JOIN: _join,
+    # Bridges of official bots tell of the bot's own joining alone, and without saying who.
+    EventKind.JOIN: lambda notice, frame, self_id: (
+        replace(notice, user_id=self_id) if frame.get("user_id") in (None, "") else notice
+    ),
     EventKind.LEAVE: _leave,
-    EventKind.RECALL: _recall,
+    EventKind.RECALL: lambda notice, *_: (
+        notice if _is_in_group(notice) else replace(notice, operator_id=notice.user_id)
+    ),
     EventKind.MUTE: _mute,
-    EventKind.TITLE: _words,
-    EventKind.CARD: _words,
-    EventKind.NAME: _words,
+    EventKind.NAME: lambda notice, *_: replace(
+        notice, user_id="", operator_id=notice.operator_id or notice.user_id
+    ),
     EventKind.UPLOAD: _upload,
     EventKind.HONOR: _honor,
     EventKind.REACTION: _reaction,
-    EventKind.ACCOUNT: _words,
 }
+
+
+def _is_in_group(notice: ChatNotice) -> bool:
+    return notice.chat is not None and notice.chat.kind == "group"
 
 
 def _chat(frame: Frame, self_id: str, name: str) -> ChatAddress | None:

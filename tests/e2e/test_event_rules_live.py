@@ -44,8 +44,8 @@ def rule(cockpit: Cockpit, bot: FakeOneBot, kind: str, action: str, **fields: An
     cockpit.fill(f"{RULES}add/", kind=kind, action=action, **place, **fields)
 
 
-async def notice(bot: FakeOneBot, name: str, **fields: Any) -> None:
-    await bot.tell("notice", notice_type=name, **fields)
+async def notice(bot: FakeOneBot, name: str, **fields: Any) -> dict[str, Any]:
+    return await bot.tell("notice", notice_type=name, **fields)
 
 
 async def poke(bot: FakeOneBot, group: int, user: int | str, target: int | str) -> None:
@@ -53,9 +53,9 @@ async def poke(bot: FakeOneBot, group: int, user: int | str, target: int | str) 
     await notice(bot, "notify", sub_type="poke", **at_whom)
 
 
-async def join(bot: FakeOneBot, group: int, user: int) -> None:
+async def join(bot: FakeOneBot, group: int, user: int) -> dict[str, Any]:
     place = {"group_id": group, "user_id": user, "operator_id": 0, "sub_type": "approve"}
-    await notice(bot, "group_increase", **place)
+    return await notice(bot, "group_increase", **place)
 
 
 def mentions(action: dict[str, Any]) -> list[str]:
@@ -75,14 +75,18 @@ async def test_who_comes_is_welcomed_by_name_and_many_at_once_by_one_message(liv
     people, gone = [fresh_id() for _ in range(20)], fresh_id()
     await join(bot, group, gone)
     for one in people:
-        await join(bot, group, one)
+        told = await join(bot, group, one)
     await notice(
         bot, "group_decrease", sub_type="leave", group_id=group, user_id=gone, operator_id=gone
     )
     said = await bot.next_action()
     assert "（20）" in spoken(said)
     assert mentions(said) == [str(one) for one in people]
+    await bot.tell(**told)
     await bot.no_action(group=group)
+    events = "FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id"
+    count = f"SELECT COUNT(*) AS n {events} WHERE m.reason = 'event' AND s.peer_id = ?"
+    assert (await live.row(count, str(group)))["n"] == 2
 
 
 async def test_only_a_poke_at_the_bot_by_somebody_else_is_answered_and_why_says_by_what(

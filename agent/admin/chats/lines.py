@@ -22,7 +22,6 @@ from tools.admin.record_pages import label_of
 from tools.text.readable import escape_direction_chars, escape_invisible_chars, fill
 
 Line = OperatorAct | ChatEvent
-EVERY = Q()
 #: Lines of each of the two kinds between the messages of one page.
 MOST_LINES = 100
 #: Characters of a name.
@@ -78,10 +77,10 @@ SENTENCES: dict[tuple[str, str], Any] = {
 }
 
 
-def load_lines(session: ChatSession, when: Q, acts: Q = EVERY, events: Q = EVERY) -> list[Line]:
-    """The newest lines of a chat at that time, in order, of each kind these alone. Two queries."""
-    done = OperatorAct.objects.filter(when, acts, session=session).order_by("-pk")[:MOST_LINES]
-    happened = ChatEvent.objects.filter(when, events, session=session).order_by("-at", "-pk")
+def load_lines(session: ChatSession, acts: Q, events: Q) -> list[Line]:
+    """The newest of these lines of a chat, in order. Two queries."""
+    done = OperatorAct.objects.filter(acts, session=session).order_by("-pk")[:MOST_LINES]
+    happened = ChatEvent.objects.filter(events, session=session).order_by("-at", "-pk")
     lines: list[Line] = [*reversed(done), *reversed(happened[:MOST_LINES])]
     return sorted(lines, key=lambda line: line.at)
 
@@ -95,9 +94,11 @@ def people_of(lines: Iterable[Line]) -> set[str]:
 def draw_line(line: Line, at: datetime, names: Mapping[str, str], runs: str) -> SafeString:
     """``line``, which was recorded ``at``, with people as ``names`` call them; ``runs`` is the
     address of runs, "" for who may not see them."""
-    if isinstance(line, ChatEvent):
-        return _draw_event(line, at, names)
-    return _draw_act(line, at, runs)
+    if isinstance(line, OperatorAct):
+        return _draw_act(line, at, runs)
+    client = line.happened_at.astimezone(at.tzinfo) if line.happened_at else at
+    times = at.isoformat(), f"{at:%H:%M:%S}", f"{client:%Y-%m-%d %H:%M:%S}"
+    return fill(_EVENT, line.pk, line.kind, *times, event_words(line, names))
 
 
 def _draw_act(act: OperatorAct, at: datetime, runs: str) -> SafeString:
@@ -108,12 +109,6 @@ def _draw_act(act: OperatorAct, at: datetime, runs: str) -> SafeString:
     if act.run_id and runs:
         link = fill(' <a href="{0}{1}/change/">{2} #{1}</a>', runs, act.run_id, gettext("run"))
     return fill(_ACT, act.pk, act.kind, at.isoformat(), *words, detail, link)
-
-
-def _draw_event(event: ChatEvent, at: datetime, names: Mapping[str, str]) -> SafeString:
-    client = event.happened_at.astimezone(at.tzinfo) if event.happened_at else at
-    times = at.isoformat(), f"{at:%H:%M:%S}", f"{client:%Y-%m-%d %H:%M:%S}"
-    return fill(_EVENT, event.pk, event.kind, *times, event_words(event, names))
 
 
 def event_words(event: ChatEvent, names: Mapping[str, str]) -> SafeString:

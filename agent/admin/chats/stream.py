@@ -487,8 +487,8 @@ def load_news(session: ChatSession, request: HttpRequest) -> Stream:
     new = list(rows.filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
     # what is older than what the page shows was left out of it, and is no news
     since = Q(at__gte=changed[0].created_at) if changed else Q()
-    newer_than = (Q(pk__gt=_id(request, name) or 0) for name in ("act", "event"))
-    lines = load_lines(session, since, *newer_than)
+    newer_than = (since & Q(pk__gt=_id(request, name) or 0) for name in ("act", "event"))
+    lines = load_lines(session, *newer_than)
     shown, reader = changed + new[:CHAT_PAGE_SIZE], page_reader(session, request)
     newer = new[CHAT_PAGE_SIZE - 1].pk if len(new) > CHAT_PAGE_SIZE else None
     return Stream([*_merged(session, shown, lines, reader, marks)], newer=newer)
@@ -503,7 +503,9 @@ def _with_lines(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
         following = Message.objects.filter(session=session, pk__gt=newer).order_by("pk")
         end = following.values_list("created_at", flat=True).first()
         since &= Q(at__lt=end) if end else Q()
-    return Stream([*_merged(session, messages, load_lines(session, since), reader)], older, newer)
+    return Stream(
+        [*_merged(session, messages, load_lines(session, since, since), reader)], older, newer
+    )
 
 
 def _merged(

@@ -5,10 +5,9 @@ What nothing is done about leaves no row here: a flood costs no backlog.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from django.utils import timezone
 
@@ -18,7 +17,6 @@ from agent.domain.event_rules import (
     FiredRule,
     find_cause,
     is_left_alone,
-    name_event,
     read_fired_rule,
     unite,
 )
@@ -27,50 +25,21 @@ from agent.domain.manners import ChatManners
 from agent.domain.states import FIRST_CLAIM, PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import UNSETTLED, ChatSession, EventRule, Message
+from agent.record.chats.chat_events import EventArrival, record_events
 from agent.record.ground.versions import read_versions
 from agent.record.runs.merged import HeldMessage
 from agent.record.settings.live import LiveSettings
 from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
 
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
 #: Events of a chat that may wait there, or be under way, and of one kind in one transaction; about
 #: more nothing is done.
 MOST_WAITING = 5
+#: Seconds in which those are gathered that come at once.
+GATHER_SECONDS = 3.0
 State, Reason = Message.State, Message.Reason
 WANTED = TriggerDecision(State.WAITING, Reason.EVENT)
-
-
-@dataclass(frozen=True, slots=True)
-class EventArrival:
-    """An event as it was received. ``is_of_bot``: another account of ours has caused it."""
-
-    notice: ChatNotice
-    received_at: datetime
-    title: str = ""
-    is_of_bot: bool = False
-
-
-class TakenEvent(NamedTuple):
-    """A message on record that is to be taken up after so many seconds."""
-
-    held: HeldMessage
-    seconds: float
-
-
-@dataclass(slots=True)
-class _Group:
-    """Events of one kind in one chat."""
-
-    chat: ChatAddress
-    rule: EventRule
-    arrivals: list[EventArrival] = field(default_factory=list)
-
-    @property
-    def wait(self) -> float:
-        """Seconds in which others of its kind are gathered."""
-        return GATHERED.get(EventKind(self.rule.kind), 0.0)
+#: A message on record that is to be taken up after so many seconds.
+TakenEvent = tuple[HeldMessage, float]
 
 
 class EventDesk:
@@ -83,48 +52,45 @@ class EventDesk:
         self._quotas = quotas
 
     def accept_events(self, arrivals: Sequence[EventArrival]) -> list[list[TakenEvent]]:
-        """Put on record what is to be done about ``arrivals``: with the first of them, what is to
-        be taken up because of any."""
+        """Put ``arrivals`` on record, and what is to be done about those that are new: with the
+        first of them, what is to be taken up because of any."""
         self._live.see(read_versions())
-        taken = [one for group in self._group(arrivals) for one in self._take(group)]
-        self._forget_left(arrivals)
+        rules = self._live.seen.event_rules
+        groups = defaultdict[tuple[int, EventRule], list[EventArrival]](list)
+        lines = zip(record_events(arrivals), arrivals, strict=True)
+        new = [(session_pk, one) for session_pk, one in lines if session_pk]
+        for session_pk, one in new if rules.rows else ():
+            chat = _heard(one).chat
+            if one.is_of_bot or is_left_alone(one.notice, chat.account):
+                continue
+            if rule := rules.find(one.notice.kind, chat):
+                groups[session_pk, rule].append(one)
+        taken = [found for group, some in groups.items() for found in self._take(*group, some)]
+        if any(row.kind == EventKind.JOIN for row in rules.rows):
+            self._forget_left([one.notice for _, one in new])
         return [taken, *([] for _ in arrivals[1:])]
 
-    def _group(self, arrivals: Sequence[EventArrival]) -> list[_Group]:
-        rules, groups = self._live.seen.event_rules, dict[tuple[ChatAddress, int], _Group]()
-        for one in arrivals if rules.rows else ():
-            notice, chat = one.notice, one.notice.chat
-            if chat is None or one.is_of_bot or is_left_alone(notice, chat.account):
-                continue
-            if rule := rules.find(notice.kind, chat):
-                group = groups.setdefault((chat, rule.pk), _Group(chat, rule))
-                group.arrivals.append(one)
-        return list(groups.values())
-
-    def _take(self, group: _Group) -> list[TakenEvent]:
-        session, _ = ChatSession.objects.get_or_create(
-            platform=group.chat.platform,
-            account=group.chat.account,
-            kind=group.chat.kind,
-            peer_id=group.chat.peer_id,
-            defaults={
-                "title": group.arrivals[0].title[:200],
-                "last_message_at": group.arrivals[0].received_at,
-            },
-        )
-        manners = self._live.seen.manners.find(group.chat)
-        allowed = [one for one in group.arrivals if self._may(one, session, manners)]
-        if group.wait and allowed and (going := self._find_gathering(group)):
-            fired = _fired(going)
-            _keep(going, *unite(fired.people, fired.count, _people(allowed)))
-            return []
+    def _take(
+        self, session_pk: int, rule: EventRule, arrivals: Sequence[EventArrival]
+    ) -> list[TakenEvent]:
+        session, chat = ChatSession.objects.get(pk=session_pk), _heard(arrivals[0]).chat
+        manners = self._live.seen.manners.find(chat)
+        allowed = [one for one in arrivals if self._may(one, session, manners)]
+        is_gathered = rule.kind in GATHERED
+        if allowed and is_gathered:
+            for row, fired in self._gathering(chat):
+                if fired.pk == rule.pk:
+                    _keep(row, fired, *unite(fired.people, fired.count, _people(allowed)))
+                    return []
         waiting = Message.objects.filter(UNSETTLED, session=session, reason=Reason.EVENT)
-        room = MOST_WAITING - waiting.count() if allowed else 0
-        units = [allowed] if group.wait and allowed else [[one] for one in allowed]
+        room = max(MOST_WAITING - waiting.count(), 0) if allowed else 0
+        added = (  # those who may not have an event are no first of others
+            self._add(rule, session, manners, allowed[at:] if is_gathered else allowed[at : at + 1])
+            for at in range(min(room, len(allowed)))
+        )
         return [
-            TakenEvent(HeldMessage(row.pk, FIRST_CLAIM), group.wait)
-            for unit in units[: max(room, 0)]
-            if (row := self._add(group, session, manners, unit))
+            (HeldMessage(row.pk, FIRST_CLAIM), GATHER_SECONDS if is_gathered else 0.0)
+            for row in islice(filter(None, added), 1 if is_gathered else None)
         ]
 
     def _may(self, one: EventArrival, session: ChatSession, manners: ChatManners) -> bool:
@@ -141,27 +107,23 @@ class EventDesk:
 
     def _add(
         self,
-        group: _Group,
+        rule: EventRule,
         session: ChatSession,
         manners: ChatManners,
         unit: Sequence[EventArrival],
     ) -> Message | None:
-        """The message for ``unit``; None where it is on record already, or a limit is reached."""
-        first, heard = unit[0], _heard(unit[0])
-        key = name_event(first.notice)
-        if key and Message.objects.filter(session=session, event_key=key).exists():
-            return None
-        candidate = AnswerCandidate(heard, WANTED, manners, first.received_at)
-        if self._quotas.decide([candidate]) != [WANTED]:
+        """The message for ``unit``; None where a limit is reached."""
+        (notice, at, *_), heard = unit[0], _heard(unit[0])
+        if self._quotas.decide([AnswerCandidate(heard, WANTED, manners, at)]) != [WANTED]:
             return None
         people, count = unite((), 0, _people(unit))
-        fired = group.rule.fire(
+        fired = rule.fire(
             people=people,
             count=max(count, 1),
-            operator=first.notice.operator_id,
-            change=first.notice.change,
-            words=first.notice.words,
-            message_id=first.notice.message_id,
+            operator=notice.operator_id,
+            change=notice.change,
+            words=notice.words,
+            message_id=notice.message_id,
         )
         return Message.objects.create(
             session=session,
@@ -171,46 +133,39 @@ class EventDesk:
             sender_id=heard.sender_id,
             text=fired.asked,
             raw=fired.to_raw(),
-            event_key=key,
             claimed_by=self._process_id,
             claim_number=FIRST_CLAIM,
-            place=group.chat.place,
-            happened_at=first.notice.happened_at,
-            created_at=first.received_at,
+            place=heard.chat.place,
+            happened_at=notice.happened_at,
+            created_at=at,
         )
 
-    def _find_gathering(self, group: _Group) -> Message | None:
-        """The message that still gathers events of the same kind."""
-        rows = self._gathering(group.chat)
-        return next((row for row in rows if _fired(row).pk == group.rule.pk), None)
-
-    def _gathering(self, chat: ChatAddress) -> "QuerySet[Message]":
+    def _gathering(self, chat: ChatAddress) -> Iterator[tuple[Message, FiredRule]]:
         """The messages of events in ``chat`` that this process has not taken up yet."""
         held = {"claimed_by": self._process_id, "claim_number": FIRST_CLAIM, "run": None}
         rows = Message.objects.filter(UNSETTLED, place=chat.place, reason=Reason.EVENT, **held)
-        return rows.select_for_update(no_key=True).order_by("pk")
+        for row in rows.select_for_update(no_key=True).order_by("pk"):
+            if fired := read_fired_rule(row.raw):
+                yield row, fired
 
-    def _forget_left(self, arrivals: Sequence[EventArrival]) -> None:
+    def _forget_left(self, notices: Iterable[ChatNotice]) -> None:
         """Nobody is welcomed who has left before it is said."""
-        left = defaultdict[ChatAddress, set[str]](set)
-        for notice in (one.notice for one in arrivals):
-            if (chat := notice.chat) is None:
-                continue
+        left = defaultdict[ChatAddress | None, set[str]](set)
+        for notice in notices:
             if notice.kind == EventKind.LEAVE:
-                left[chat].add(notice.user_id)
+                left[notice.chat].add(notice.user_id)
             elif notice.kind == EventKind.JOIN:
-                left[chat].discard(notice.user_id)
-        welcomes = any(row.kind == EventKind.JOIN for row in self._live.seen.event_rules.rows)
-        for chat, people in left.items() if welcomes else ():
-            for row in self._gathering(chat) if people else ():
-                if (fired := _fired(row)).kind == EventKind.JOIN:
+                left[notice.chat].discard(notice.user_id)
+        for chat, people in left.items():
+            for row, fired in self._gathering(chat) if chat and people else ():
+                if fired.kind == EventKind.JOIN:
                     rest = tuple(one for one in fired.people if one not in people)
-                    _keep(row, rest, fired.count - len(fired.people) + len(rest))
+                    _keep(row, fired, rest, fired.count - len(fired.people) + len(rest))
 
 
-def _keep(row: Message, people: tuple[str, ...], count: int) -> None:
+def _keep(row: Message, fired: FiredRule, people: tuple[str, ...], count: int) -> None:
     """Have ``row`` be for ``people``; without any it is settled."""
-    row.raw = replace(_fired(row), people=people, count=count).to_raw()
+    row.raw = replace(fired, people=people, count=count).to_raw()
     if not count:
         row.state, row.claimed_by, row.settled_at = State.SILENT, "", timezone.now()
     row.save(update_fields=["raw", "state", "claimed_by", "settled_at"])
@@ -220,16 +175,10 @@ def _people(arrivals: Sequence[EventArrival]) -> list[str]:
     return [one.notice.user_id for one in arrivals if one.notice.user_id]
 
 
-def _fired(row: Message) -> FiredRule:
-    fired = read_fired_rule(row.raw)
-    assert fired is not None  # noqa: S101 - what this module wrote
-    return fired
-
-
 def _heard(one: EventArrival) -> IncomingMessage:
     """The event as a message of whoever caused it, to be judged like one."""
     notice = one.notice
-    assert notice.chat is not None  # noqa: S101 - others are left out before
+    assert notice.chat is not None  # noqa: S101 - others have no line
     return IncomingMessage(
         notice.chat, find_cause(notice), "", "", [], is_friend=True, happened_at=notice.happened_at
     )

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import blake2b
+from typing import NamedTuple
 
 from agent.domain.events import ChatNotice, EventKind
+from agent.domain.types import ChatAddress
 from agent.record.chats.sessions import find_or_create_session
 from agent.record.ground import statements
 
@@ -17,36 +19,40 @@ _FACTS = (
 SAME_RECALL = 3_600
 
 
-def record_events(reports: Sequence[tuple[ChatNotice, datetime]]) -> list[int]:
-    """Put down what was reported and when it came; the key of each line, 0 for what is on record
-    already, and for what is of no chat. The chat gets its row where there is none."""
-    newest = {notice.chat: at for notice, at in reports}
-    sessions = {
-        chat: find_or_create_session(chat, "", at).pk for chat, at in newest.items() if chat
+class EventArrival(NamedTuple):
+    """An event as it was received. ``title``: of its chat, where that is known; ``is_of_bot``:
+    another account of ours has caused it."""
+
+    notice: ChatNotice
+    received_at: datetime
+    title: str = ""
+    is_of_bot: bool = False
+
+
+def record_events(arrivals: Sequence[EventArrival]) -> list[int]:
+    """Put down what was reported: for each new line the key of its chat, which gets its row where
+    there is none; 0 for what is on record already, and for what is of no chat."""
+    newest = {one.notice.chat: one for one in arrivals}
+    chats: dict[ChatAddress | None, int] = {
+        chat: find_or_create_session(chat, one.title, one.received_at).pk
+        for chat, one in newest.items()
+        if chat
     }
-    places: list[tuple[int, str] | None] = []
+    places = [(chats.get(one.notice.chat, 0), _key(one)) for one in arrivals]
     rows: dict[tuple[int, str], dict[str, object]] = {}
-    for notice, at in reports:
-        place = (sessions[notice.chat], _key(notice, at)) if notice.chat else None
-        if place is None or place in rows:
-            places.append(None)
-            continue
-        places.append(place)
-        rows[place] = {
-            **{name: getattr(notice, name) for name in _FACTS},
-            "session": place[0],
-            "key": place[1],
-            "kind": notice.kind.value,
-            "at": at,
-        }
-    found = statements.add_events.many(list(rows.values()))
-    added = {(session, key): pk for pk, session, key in found}
-    return [added.get(place, 0) if place else 0 for place in places]
+    for place, (notice, at, *_) in zip(places, arrivals, strict=True):
+        if place[0]:
+            facts = {name: getattr(notice, name) for name in _FACTS}
+            told = {"session": place[0], "key": place[1], "kind": notice.kind.value, "at": at}
+            rows.setdefault(place, facts | told)
+    added = {(chat, key): chat for chat, key in statements.add_events.many(list(rows.values()))}
+    return [added.pop(place, 0) for place in places]
 
 
-def _key(notice: ChatNotice, at: datetime) -> str:
+def _key(one: EventArrival) -> str:
     """One second of the client's clock tells one thing from the same again."""
-    moment = int((notice.happened_at or at).timestamp())
+    notice = one.notice
+    moment = int((notice.happened_at or one.received_at).timestamp())
     facts = [*(getattr(notice, name) for name in _FACTS[:-1]), moment]
     if notice.kind == EventKind.RECALL and notice.message_id:
         facts = [notice.message_id, moment // SAME_RECALL]

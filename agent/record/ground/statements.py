@@ -327,7 +327,7 @@ add_events = Statement("""
     ) VALUES (
         %(session)s, %(key)s, %(kind)s, %(change)s, %(user_id)s, %(target_id)s, %(operator_id)s,
         %(message_id)s, %(seconds)s, %(words)s, %(happened_at)s::timestamptz, %(at)s::timestamptz
-    ) ON CONFLICT (session_id, key) DO NOTHING RETURNING id, session_id, key
+    ) ON CONFLICT (session_id, key) DO NOTHING RETURNING session_id, key
 """)
 
 # --- Runs, their steps and their calls ------------------------------------------------------------

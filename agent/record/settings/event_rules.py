@@ -1,14 +1,12 @@
 """The rules of events and keywords, as the transactions of one process see them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agent.domain.answer_triggers import PATTERN_CHARS
+from agent.domain.answer_triggers import is_pattern_found
 from agent.domain.event_rules import KEYWORD, EventAction, KeywordMatch
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import EventRule
 from agent.record.settings.manners import REMEMBERED, is_for, rank_row
-from tools.schemas.patterns import PatternRefused, search_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +47,7 @@ def _acting(row: EventRule | None) -> EventRule | None:
 def _says(message: IncomingMessage, row: EventRule) -> bool:
     """Whether ``message``, but for the bot's own mention, says a keyword of ``row``."""
     text = message.text.strip()
-    match row.match:
-        case KeywordMatch.WORD:
-            return text in row.lines
-        case KeywordMatch.PREFIX:
-            return text.startswith(row.lines)
-        case _:
-            return any(_found(message.spoken_text.strip(), row.lines))
-
-
-def _found(typed: str, patterns: tuple[str, ...]) -> Iterator[bool]:
-    """A pattern that RE2 refuses, from another version, finds nothing."""
-    for pattern in patterns:
-        try:
-            yield search_pattern(pattern, typed[:PATTERN_CHARS])
-        except PatternRefused:
-            continue
+    if row.match != KeywordMatch.PATTERN:
+        return text in row.lines if row.match == KeywordMatch.WORD else text.startswith(row.lines)
+    typed = message.spoken_text.strip()
+    return any(is_pattern_found(pattern, typed) for pattern in row.lines)

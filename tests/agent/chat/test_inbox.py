@@ -15,6 +15,7 @@ from agent.domain.errors import LLMError
 from agent.domain.states import Pause, PauseReason
 from agent.domain.types import Delivery
 from agent.models import Message, Run
+from agent.record.runs.merged import HeldMessage
 from agent.record.waiting import recovery
 from agent.record.waiting.pauses import pause_chat
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
@@ -347,6 +348,13 @@ async def test_draining_gives_back_what_does_not_finish(make):
     await inbox.drain(0.01)
     assert await rows() == [("hi", "waiting", "private")]
     assert await sync_to_async(lambda: Run.objects.get().state)() == "interrupted"
+
+
+async def test_an_event_that_comes_after_the_end_is_left_to_the_next_process(make):
+    inbox = make(Script())
+    await inbox.drain(0)
+    inbox.take_up(HeldMessage(1, 1), 60)
+    assert "event" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_what_was_given_back_is_answered_by_the_next_inbox(make, mailbox):

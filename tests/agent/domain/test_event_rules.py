@@ -1,6 +1,5 @@
 """Rules of events: what is said for whom, and which events are nobody's business."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from agent.domain.event_rules import (
     MOST_NAMED,
     FiredRule,
     is_left_alone,
-    name_event,
     read_fired_rule,
     unite,
 )
@@ -97,15 +95,6 @@ OWN = [
 @pytest.mark.parametrize(("happened", "is_own"), OWN)
 def test_what_the_account_does_or_suffers_itself_is_no_event(happened, is_own):
     assert is_left_alone(happened, ACCOUNT) is is_own
-
-
-def test_the_same_event_has_one_name_which_names_nobody():
-    at = datetime(2026, 11, 29, tzinfo=UTC)
-    one = notice("join", user_id="20001", happened_at=at)
-    assert name_event(one) == name_event(notice("join", user_id="20001", happened_at=at))
-    assert name_event(one) != name_event(notice("join", user_id="20002", happened_at=at))
-    assert "20001" not in str(name_event(one))
-    assert name_event(notice("join")) is None
 
 
 def test_a_model_is_shown_hostile_words_fenced():

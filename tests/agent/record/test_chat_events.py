@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from agent.domain.events import ChatNotice, EventKind
 from agent.domain.types import ChatAddress
 from agent.models import ChatEvent, ChatSession
-from agent.record.chats.chat_events import record_events
+from agent.record.chats.chat_events import EventArrival, record_events
 from agent.record.waiting import expiry
 from agent.record.waiting.expiry import EraseResult, erase_chat_events
 from tests.admin.record import chat
@@ -32,11 +32,15 @@ def test_a_line_has_all_that_the_notice_says():
     notice = ChatNotice(
         EventKind.MUTE, GROUP, "ban", "20002", operator_id="20009", seconds=600, happened_at=AT
     )
-    [pk] = record_events([(notice, AT + timedelta(seconds=2))])
-    row = ChatEvent.objects.get(pk=pk)
+    [session] = record_events([EventArrival(notice, AT + timedelta(seconds=2), "Fish")])
+    row = ChatEvent.objects.get(session=session)
     said = row.kind, row.change, row.user_id, row.operator_id, row.seconds, row.happened_at
     assert said == ("mute", "ban", "20002", "20009", 600, AT)
-    assert (row.session.peer_id, row.at) == ("700", AT + timedelta(seconds=2))
+    assert (row.session.peer_id, row.session.title, row.at) == (
+        "700",
+        "Fish",
+        AT + timedelta(seconds=2),
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,34 +61,36 @@ def test_a_line_has_all_that_the_notice_says():
 )
 @pytest.mark.parametrize("is_together", [True, False])
 def test_74_what_is_reported_twice_is_one_line(first, second, count, is_together):
-    reports = [(first, AT), (second, AT + timedelta(milliseconds=400))]
+    again = EventArrival(second, AT + timedelta(milliseconds=400))
+    reports = [EventArrival(first, AT), again]
     found = (
         record_events(reports)
         if is_together
-        else [pk for report in reports for pk in record_events([report])]
+        else [new for report in reports for new in record_events([report])]
     )
-    assert [bool(pk) for pk in found] == [True, count == 2]
+    assert [bool(new) for new in found] == [True, count == 2]
     assert ChatEvent.objects.count() == count
 
 
 def test_what_is_of_no_chat_is_no_line_and_makes_none():
-    assert record_events([(replace(JOIN, chat=None), AT)]) == [0]
+    assert record_events([EventArrival(replace(JOIN, chat=None), AT)]) == [0]
     assert not ChatSession.objects.exists()
 
 
 def test_a_flood_takes_few_statements():
     session = chat("700")
-    reports = [(replace(JOIN, user_id=str(number)), AT) for number in range(10_000)]
+    reports = [EventArrival(replace(JOIN, user_id=str(number)), AT) for number in range(10_000)]
     with CaptureQueriesContext(connection) as queries:
-        pks = record_events(reports)
-    assert len(set(pks)) == ChatEvent.objects.filter(session=session).count() == 10_000
+        assert record_events(reports) == [session.pk] * 10_000
+    assert ChatEvent.objects.filter(session=session).count() == 10_000
     assert len(queries) < 200
 
 
 def test_old_lines_go_in_batches_and_young_ones_stay(monkeypatch):
     monkeypatch.setattr(expiry, "BATCH", 2)
-    record_events([(replace(JOIN, user_id=str(number)), AT) for number in range(3)])
-    [young] = record_events([(JOIN, AT + timedelta(days=1))])
+    record_events([EventArrival(replace(JOIN, user_id=str(number)), AT) for number in range(3)])
+    record_events([EventArrival(JOIN, AT + timedelta(days=1))])
+    young = ChatEvent.objects.latest("at").pk
     before = AT + timedelta(hours=1)
     first = erase_chat_events(before, 0, 0)
     assert (first.count, first.after is not None) == (2, True)

@@ -9,7 +9,8 @@ from django.utils import timezone
 from agent.domain.events import ChatNotice, EventKind
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, EventRule, Manners, Message
-from agent.record.arrivals.events import MOST_WAITING, EventArrival, EventDesk
+from agent.record.arrivals.events import MOST_WAITING, EventDesk
+from agent.record.chats.chat_events import EventArrival
 from agent.record.settings.event_rules import load_event_rules
 from agent.record.settings.live import LiveSettings
 from agent.record.sums.quotas import AnswerQuotas
@@ -153,9 +154,9 @@ def test_an_event_is_a_message_of_whoever_caused_it_claimed_by_this_process():
     [[taken]] = desk().accept_events([arrival("poke", **POKE)])
     row = Message.objects.get()
     assert (row.pk, row.sender_id, row.state, row.reason) == (
-        *(taken.held.message_pk, "20001", "waiting", "event"),
+        *(taken[0].message_pk, "20001", "waiting", "event"),
     )
-    assert (row.claimed_by, row.claim_number, taken.seconds) == (PROCESS, 1, 0.0)
+    assert (row.claimed_by, row.claim_number, taken[1]) == (PROCESS, 1, 0.0)
     assert (kept(row)["text"], people()) == ("别戳", [["20001"]])
 
 
@@ -184,7 +185,7 @@ def test_those_who_come_at_once_are_one_message_over_transactions_but_who_has_le
         [arrival("join", user_id="1"), arrival("join", user_id="2")]
     )
     assert [len(first), len(second)] == [1, 0]
-    assert first[0].seconds > 0
+    assert first[0][1] > 0
     assert at_desk.accept_events([arrival("join", user_id="3"), arrival("join", user_id="2")]) == [
         *([], []),
     ]
@@ -219,6 +220,31 @@ def test_the_same_event_twice_is_one_message():
     assert len(people()) == 1
 
 
+def test_who_was_welcomed_with_others_is_not_again_where_a_client_tells_it_late():
+    rule("join")
+    at_desk, both = desk(), [arrival("join", user_id=one) for one in "12"]
+    at_desk.accept_events(both)
+    Message.objects.update(state="answered")
+    assert at_desk.accept_events(both[::-1]) == [[], []]
+    assert people() == [["1", "2"]]
+
+
+def test_that_somebody_left_told_again_takes_no_later_welcome_away():
+    rule("join")
+    at_desk, left = desk(), arrival("leave", user_id="1")
+    at_desk.accept_events([left])
+    at_desk.accept_events([arrival("join", user_id="1")])
+    at_desk.accept_events([left])
+    assert people() == [["1"]]
+
+
+def test_a_message_that_is_taken_back_is_one_event_however_often_it_is_told():
+    rule("recall")
+    told = [arrival("recall", user_id="1", message_id="7", operator_id=who) for who in ("", "1")]
+    desk().accept_events(told)
+    assert len(people()) == 1
+
+
 def test_a_flood_leaves_no_more_than_may_wait():
     rule()
     Manners.objects.create(name="m", person_per_minute=0, chat_per_minute=0)
@@ -236,10 +262,21 @@ def test_a_flood_leaves_no_more_than_may_wait():
 def test_events_count_for_the_limits_of_who_caused_them_and_owners_have_none():
     rule()
     Manners.objects.create(name="m", person_per_minute=1)
-    for who in ("20001", "20001", "20002", "20003", "20003"):
-        desk("20003").accept_events([arrival("poke", **POKE | {"user_id": who}, happened_at=None)])
+    for second, who in enumerate(("20001", "20001", "20002", "20003", "20003")):
+        at = timezone.now() - timedelta(seconds=second)
+        desk("20003").accept_events([arrival("poke", **POKE | {"user_id": who}, happened_at=at)])
         Message.objects.update(state="answered")
     assert people() == [["20001"], ["20002"], ["20003"], ["20003"]]
+
+
+def test_who_comes_too_often_keeps_nobody_else_from_being_welcomed():
+    rule("join")
+    Manners.objects.create(name="m", person_per_minute=1)
+    at_desk, earlier = desk(), timezone.now() - timedelta(seconds=9)
+    at_desk.accept_events([arrival("join", user_id="1", happened_at=earlier)])
+    Message.objects.update(state="answered")
+    at_desk.accept_events([arrival("join", user_id=one) for one in "123"])
+    assert people() == [["1"], ["2", "3"]]
 
 
 def test_a_chat_that_is_taken_over_or_paused_hears_nothing():

@@ -10,6 +10,8 @@ from agent.record.chats import early_recalls
 from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.chats.quoted_words import RECALLED, blank_quoted
 from onebot.gateway.gateway import recalled_chat
+from onebot.protocol.events import OtherEvent
+from onebot.protocol.notices import read_notice
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 from tools.text.fences import FenceKind, fence_values
 
@@ -80,7 +82,10 @@ def test_recalls_that_nobody_waits_for_take_a_bounded_place():
     ],
 )
 def test_a_notice_says_where_the_message_stood(notice, chat):
-    assert recalled_chat(notice, "10001") == chat
+    event = OtherEvent("10001", "notice", notice["notice_type"], "", notice)
+    told = read_notice(event, "10001")
+    assert told is not None
+    assert recalled_chat(event, told, "10001") == chat
 
 
 def test_the_words_of_a_recalled_message_leave_those_that_quote_it():
