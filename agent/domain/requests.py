@@ -62,8 +62,9 @@ class IncomingRequest:
     @property
     def key(self) -> str:
         """The same for the same request, however often it is reported."""
-        told = [self.flag] if self.flag is not None else [self.user_id, self.group_id, self.comment]
-        named = json.dumps([self.account, self.kind, type(self.flag).__name__, *told])
+        name = self.comment if self.flag is None else self.flag
+        who = (self.account, self.kind, self.user_id, self.group_id)
+        named = json.dumps([*who, type(self.flag).__name__, name])
         return hashlib.sha256(named.encode()).hexdigest()
 
     @property
