@@ -41,7 +41,8 @@ def load_rule_book() -> RuleBook:
     rules = list(RequestRule.objects.filter(enabled=True))
     limited = [rule.pk for rule in rules if rule.per_day is not None]
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-    decided = JoinRequest.objects.filter(rule__in=limited, decided_at__gte=midnight)
+    ended = JoinRequest.objects.filter(rule__in=limited, decided_at__gte=midnight)
+    decided = ended.exclude(state=JoinRequest.State.EXPIRED, decided_by="")  # nor by the rule
     used = decided.values_list("rule").annotate(count=Count("pk")).order_by() if limited else ()
     return RuleBook(rules, Counter(dict(used)))
 
