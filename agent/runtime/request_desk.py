@@ -98,9 +98,13 @@ class RequestDesk:
         while self._is_wanted and len(self._answers) < AT_ONCE:
             self._is_wanted = False
             with log_errors(logger, "Decisions over requests could not be looked up"):
-                room = AT_ONCE - len(self._answers)
+                under_way = frozenset(self._answers)
                 claimed = await self._record.submit(
-                    deciding.claim_decided, self._record.process_id, self._is_connected, room
+                    deciding.claim_decided,
+                    self._record.process_id,
+                    self._is_connected,
+                    under_way,
+                    AT_ONCE - len(under_way),
                 )
                 for pk, answer in claimed:
                     task = self._answers.begin(self._answer(pk, answer), "request", pk)

@@ -2,7 +2,7 @@
 says. One that was being told when its process died is of unknown outcome, and not told again.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -53,13 +53,15 @@ def decide(pks: Collection[int], *, is_approval: bool, by: str, reason: str = ""
 
 
 def claim_decided(
-    process_id: str, is_connected: Callable[[str], bool], room: int
+    process_id: str, is_connected: Callable[[str], bool], under_way: Collection[Hashable], room: int
 ) -> list[tuple[int, RequestAnswer]]:
     """Take at most ``room`` decisions that the client is to be told. Two processes never get the
-    same one. Those of dead processes are settled first."""
+    same one. First those are settled that nobody is telling any more: of dead processes, and of
+    this one those that are not ``under_way``, for what came of them could not be written."""
     decided = JoinRequest.objects.filter(state=State.WAITING).exclude(decision="")
-    living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
-    _reopen(decided.exclude(claimed_by__in=["", *living]), UNKNOWN)
+    others = ServerProcess.objects.exclude(pk=process_id).values_list("pk", flat=True)
+    told = Q(claimed_by__in=["", *others]) | Q(claimed_by=process_id, pk__in=under_way)
+    _reopen(decided.exclude(told), UNKNOWN)
     due, now = decided.filter(claimed_by=""), timezone.now()
     accounts = due.order_by().values_list("account", flat=True).distinct()
     connected = [account for account in accounts if is_connected(account)]

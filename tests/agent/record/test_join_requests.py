@@ -45,7 +45,7 @@ def rule(**fields: Any) -> RequestRule:
 def claim(process: str = "p1", **options: Any) -> list[Any]:
     alive = {"last_seen_at": timezone.now(), "pid": 1}
     ServerProcess.objects.get_or_create(pk=process, defaults=alive)
-    usual: dict[str, Any] = {"is_connected": lambda _account: True, "room": 10}
+    usual: dict[str, Any] = {"is_connected": lambda _account: True, "under_way": (), "room": 10}
     return claim_decided(process, **usual | options)
 
 
@@ -130,6 +130,21 @@ def test_a_rule_decides_as_often_a_day_as_it_may():
     assert asked(flag="next").decision == "approve"
 
 
+def test_what_was_decided_elsewhere_does_not_count_for_a_rule():
+    rule(per_day=1)
+    asked()
+    waiting = asked(flag="f2", user_id="20003")
+    JoinRequest.objects.update(decided_at=timezone.now() - timedelta(days=1))
+    note_joins([("10001", "30003", "20003")])
+    assert fresh(waiting).state == "expired"
+    assert asked(flag="f3").decision == "approve"
+
+
+def test_another_person_under_the_flag_of_the_first_is_a_request_of_its_own():
+    row, other = asked(flag=1), asked(flag=1, user_id="20003")
+    assert (row.user_id, other.user_id) == ("20002", "20003")
+
+
 def test_only_the_answer_to_the_question_of_the_group_counts():
     rule(words="frost")
     assert asked(comment="问题：frost?\n答案：no").decision == ""
@@ -158,7 +173,8 @@ def test_a_decision_is_claimed_once_and_settled_by_what_the_client_says():
         assert decide([row.pk], is_approval=True, by="ann") == [row.pk]
         assert decide([row.pk], is_approval=False, by="bob") == []
         [(pk, answer)] = claim()
-        assert (answer.flag, answer.is_approval, claim()) == (outcome.words, True, [])
+        assert (answer.flag, answer.is_approval) == (outcome.words, True)
+        assert claim(under_way={pk}) == []
         settle(pk, "another", outcome)
         assert fresh(row).decision == "approve"
         settle(pk, "p1", outcome)
@@ -173,6 +189,16 @@ def test_one_that_was_being_told_when_its_process_died_is_not_told_again():
     assert claim("p2") == []
     assert (fresh(row).state, row.decision) == ("waiting", "")
     assert "Nobody knows" in row.reason
+
+
+def test_one_that_nobody_is_telling_any_more_is_open_again():
+    row = asked()
+    decide([row.pk], is_approval=True, by="ann")
+    [(pk, *_)] = claim()
+    assert claim(under_way={pk}) == []
+    assert fresh(row).decision == "approve"
+    assert claim(under_way=()) == []  # what came of it could not be written
+    assert (fresh(row).decision, "Nobody knows" in row.reason) == ("", True)
 
 
 def test_a_decision_waits_a_while_for_its_account_and_then_for_somebody():
