@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
-from typing import Protocol
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _, gettext_noop
@@ -23,9 +21,9 @@ from agent.domain.errors import pick_sentence
 
 #: How a client names a request when it is answered: with the JSON type that it came with.
 Flag = str | int | float
-#: Characters of the words that a refusal is sent with, and of a comment that are read: QQ takes
-#: fewer.
-MOST_REASON, MOST_COMMENT = 200, 2_000
+#: Characters of the words that a refusal is sent with, of a comment that are read, for QQ takes
+#: fewer, and of a client's words that are kept.
+MOST_REASON, MOST_COMMENT, MOST_WORDS = 200, 2_000, 500
 
 
 class RequestKind(TextChoices):
@@ -81,45 +79,27 @@ _QUESTION = re.compile(
 
 # The answer to the client.
 
-
-@dataclass(frozen=True, slots=True)
-class RequestAnswer:
-    """A decision, as the client is told of it."""
-
-    account: str
-    kind: RequestKind
-    flag: Flag
-    is_approval: bool
-    reason: str
+#: Words of clients for a request that somebody has decided before. go-cqhttp: HAS_BEEN_CHECKED.
+DECIDED_BEFORE = re.compile(
+    r"已(?:经|被)*\S{0,8}处理|重复处理"
+    r"|(?:请求|申请|邀请|验证)\S{0,6}已\S{0,4}(?:同意|拒绝|通过|过期|失效)"
+    r"|(?:been|was)[_ ](?:checked|handled|processed|decided)|\bexpired\b"
+    r"|already[_ ](?:checked|handled|processed|decided|approved|accepted|re\w+ed)",
+    re.IGNORECASE,
+)
 
 
-class AnswerResult(Enum):
-    """What became of an answer."""
-
-    DONE = auto()
-    DECIDED = auto()
-    """It was decided elsewhere, before."""
-    REFUSED = auto()
-    UNWRITTEN = auto()
-    """The client was certainly not told."""
-    UNKNOWN = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerOutcome:
-    """``words`` are the client's."""
-
-    result: AnswerResult
-    words: str = ""
-
-
-class RequestClient(Protocol):
-    """Answers requests, implemented by the layer that owns the sockets."""
-
-    async def __call__(self, answer: RequestAnswer) -> AnswerOutcome:
-        """Tell the client. Never raises for what a client does; within a time limit. After
-        cancellation it may have been told."""
-        ...
+def answer_action(
+    kind: str, flag: Flag, reason: str, *, is_approval: bool
+) -> tuple[str, dict[str, object]]:
+    """Name and parameters of the action that tells a client a decision."""
+    params: dict[str, object] = {"flag": flag, "approve": is_approval}
+    if kind == RequestKind.FRIEND:
+        return "set_friend_add_request", {**params, "remark": ""}
+    sub_type = "add" if kind == RequestKind.JOIN else "invite"
+    # "type" is its name in older documents, which some clients follow
+    kinds = {"sub_type": sub_type, "type": sub_type}
+    return "set_group_add_request", {**params, **kinds, "reason": reason}
 
 
 # Why a request is as it is, for the record.
@@ -134,7 +114,6 @@ TOO_LATE = gettext_noop("Nobody decided in time.")
 UNKNOWN = gettext_noop(
     "Nobody knows whether the client has carried it out: look in QQ before you decide again."
 )
-NOT_THERE = gettext_noop("The account was not connected: nothing was sent.")
 NOT_KNOWN_TO_CLIENT = gettext_noop("This client cannot answer requests: decide in QQ.")
 
 

@@ -7,7 +7,9 @@ import logging
 from collections.abc import Callable, Collection
 from functools import partial
 
-from agent.domain.requests import IncomingRequest, RequestAnswer, RequestClient, RequestReply
+from agent.domain.client_actions import ClientActions
+from agent.domain.requests import IncomingRequest, RequestReply
+from agent.domain.types import ChatAddress
 from agent.record.record import Record
 from agent.record.requests import arriving, deciding, telling
 from tools.error_boundary import KeptTasks, log_errors
@@ -17,6 +19,8 @@ from tools.tasks import end_tasks
 logger = logging.getLogger(__name__)
 #: Answers that are on their way at a time.
 AT_ONCE = 20
+#: Time for a client to answer, in seconds.
+ANSWER_SECONDS = 10.0
 #: So long requests are gathered for one note, in seconds.
 GATHER_SECONDS = 1.5
 #: How long somebody waits for what a client says to a decision, in seconds.
@@ -32,11 +36,11 @@ class RequestDesk:
     def __init__(
         self,
         record: Record,
-        client: RequestClient,
+        actions: ClientActions,
         is_connected: Callable[[str], bool],
         resume: Callable[[str], None],
     ) -> None:
-        self._record, self._client = record, client
+        self._record, self._actions = record, actions
         self._is_connected, self._resume = is_connected, resume
         self._answers, self._tasks = KeptTasks(), KeptTasks()
         self._is_wanted, self._is_open = False, True
@@ -106,14 +110,16 @@ class RequestDesk:
                     under_way,
                     AT_ONCE - len(under_way),
                 )
-                for pk, answer in claimed:
-                    task = self._answers.begin(self._answer(pk, answer), "request", pk)
+                for pk, *told in claimed:
+                    task = self._answers.begin(self._answer(pk, *told), "request", pk)
                     task.add_done_callback(lambda _done: self.look())
 
-    async def _answer(self, pk: int, answer: RequestAnswer) -> None:
+    async def _answer(
+        self, pk: int, chat: ChatAddress, action: str, params: dict[str, object]
+    ) -> None:
         with log_errors(logger, "What became of request #%s could not be written", pk):
             crash_points.hit_crash_point("request_claimed")
-            outcome = await self._client(answer)
+            outcome = await self._actions.perform(chat, action, params, ANSWER_SECONDS)
             await self._record.submit(deciding.settle, pk, self._record.process_id, outcome)
         self._settled.set()
         self._settled = asyncio.Event()

@@ -1,12 +1,6 @@
-"""Requests as clients report them, and the actions that answer them."""
+"""Requests as clients report them."""
 
-from agent.domain.requests import (
-    MOST_COMMENT,
-    Flag,
-    IncomingRequest,
-    RequestAnswer,
-    RequestKind,
-)
+from agent.domain.requests import MOST_COMMENT, Flag, IncomingRequest, RequestKind
 from onebot.protocol.events import OtherEvent, parse_time
 from onebot.protocol.frames import CUT_END
 from onebot.protocol.segments import parse_id, value_text
@@ -63,14 +57,3 @@ def _read_level(value: object) -> int | None:
     digits = parse_id(value)
     level = int(digits) if digits.isascii() and digits.isdigit() else 0
     return level if 0 < level <= MOST_LEVEL else None
-
-
-def answer_action(answer: RequestAnswer) -> tuple[str, dict[str, object]]:
-    """Name and parameters of the action that tells a client a decision."""
-    params: dict[str, object] = {"flag": answer.flag, "approve": answer.is_approval}
-    if answer.kind == RequestKind.FRIEND:
-        return "set_friend_add_request", {**params, "remark": ""}
-    sub_type = "add" if answer.kind == RequestKind.JOIN else "invite"
-    # "type" is its name in older documents, which some clients follow
-    kinds = {"sub_type": sub_type, "type": sub_type}
-    return "set_group_add_request", {**params, **kinds, "reason": answer.reason}

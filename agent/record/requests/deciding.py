@@ -9,18 +9,21 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from agent.domain.client_actions import ActionOutcome
 from agent.domain.requests import (
+    DECIDED_BEFORE,
     ELSEWHERE,
     LEFT,
-    NOT_THERE,
+    MOST_WORDS,
+    NOT_KNOWN_TO_CLIENT,
     TOO_LATE,
     UNKNOWN,
-    AnswerOutcome,
-    AnswerResult,
-    RequestAnswer,
     RequestKind,
     RuleAction,
+    answer_action,
 )
+from agent.domain.states import AWAY
+from agent.domain.types import ChatAddress
 from agent.models import JoinRequest, ServerProcess
 from agent.record.requests.arriving import find_left
 
@@ -54,10 +57,10 @@ def decide(pks: Collection[int], *, is_approval: bool, by: str, reason: str = ""
 
 def claim_decided(
     process_id: str, is_connected: Callable[[str], bool], under_way: Collection[Hashable], room: int
-) -> list[tuple[int, RequestAnswer]]:
-    """Take at most ``room`` decisions that the client is to be told. Two processes never get the
-    same one. First those are settled that nobody is telling any more: of dead processes, and of
-    this one those that are not ``under_way``, for what came of them could not be written."""
+) -> list[tuple[int, ChatAddress, str, dict[str, object]]]:
+    """Take at most ``room`` decisions that the client is to be told, each with its action. Two
+    processes never get the same one. First those are settled that nobody is telling any more: of
+    dead processes, and of this one those that are not ``under_way``, whose end was not written."""
     decided = JoinRequest.objects.filter(state=State.WAITING).exclude(decision="")
     others = ServerProcess.objects.exclude(pk=process_id).values_list("pk", flat=True)
     told = Q(claimed_by__in=["", *others]) | Q(claimed_by=process_id, pk__in=under_way)
@@ -66,36 +69,37 @@ def claim_decided(
     accounts = due.order_by().values_list("account", flat=True).distinct()
     connected = [account for account in accounts if is_connected(account)]
     away = due.exclude(account__in=connected)
-    _reopen(away.filter(decided_at__lt=now - MOST_WAIT), NOT_THERE)
+    _reopen(away.filter(decided_at__lt=now - MOST_WAIT), AWAY)
     own = due.filter(account__in=connected).order_by("decided_at", "pk")
     return [
-        (row.pk, _to_answer(row))
+        (row.pk, row.chat, *_to_action(row))
         for row in list(own[:room])
         if due.filter(pk=row.pk).update(claimed_by=process_id)
     ]
 
 
-def _to_answer(row: JoinRequest) -> RequestAnswer:
+def _to_action(row: JoinRequest) -> tuple[str, dict[str, object]]:
     flag: Any = row.flag
     is_approval = row.decision == RuleAction.APPROVE
-    return RequestAnswer(row.account, RequestKind(row.kind), flag, is_approval, row.reason)
+    return answer_action(row.kind, flag, row.reason, is_approval=is_approval)
 
 
-def settle(pk: int, process_id: str, outcome: AnswerOutcome) -> None:
+def settle(pk: int, process_id: str, outcome: ActionOutcome) -> None:
     """Put down what the client said; nothing where this process has it no more."""
     mine = JoinRequest.objects.filter(pk=pk, claimed_by=process_id).exclude(decision="")
-    row = mine.first()
-    if row is None:
-        return
     closed: dict[str, Any] = {"decision": "", "claimed_by": "", "decided_at": timezone.now()}
-    if outcome.result == AnswerResult.DONE:
-        is_approval = row.decision == RuleAction.APPROVE
-        mine.update(state=State.APPROVED if is_approval else State.REFUSED, **closed)
-    elif outcome.result == AnswerResult.DECIDED:
-        mine.update(state=State.EXPIRED, reason=outcome.words or ELSEWHERE, **closed)
+    words = outcome.words[:MOST_WORDS]
+    if outcome.is_success:
+        if not mine.filter(decision=RuleAction.APPROVE).update(state=State.APPROVED, **closed):
+            mine.update(state=State.REFUSED, **closed)
+    elif outcome.is_unknown:
+        _reopen(mine, UNKNOWN)
+    elif outcome.is_unsupported:
+        _reopen(mine, NOT_KNOWN_TO_CLIENT)
+    elif DECIDED_BEFORE.search(words):
+        mine.update(state=State.EXPIRED, reason=words, **closed)
     else:
-        usual = NOT_THERE if outcome.result == AnswerResult.UNWRITTEN else UNKNOWN
-        _reopen(mine, outcome.words or usual)
+        _reopen(mine, words)
 
 
 def _reopen(rows: Any, why: str) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from agent.domain.requests import (
+    DECIDED_BEFORE,
     IncomingRequest,
     RequestKind,
     RequestReply,
@@ -53,3 +54,30 @@ def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
 def test_a_comment_made_to_be_read_slowly_is_read_at_once():
     words = "问题：" + "\n" * 100_000
     assert IncomingRequest("1", RequestKind.JOIN, "2", "3", words, "f").answer == words
+
+
+@pytest.mark.parametrize(
+    ("words", "is_decided"),
+    [
+        ("FLAG_HAS_BEEN_CHECKED", True),
+        ("该请求已被处理", True),
+        ("消息已被处理", True),
+        ("已被其他管理员处理", True),
+        ("请求已处理", True),
+        ("请勿重复处理", True),
+        ("加群申请已过期", True),
+        ("This request has already been handled", True),
+        ("request already approved", True),
+        ("flag expired", True),
+        ("No such request", False),
+        ("FLAG不存在", False),
+        ("处理失败", False),
+        ("无法处理该请求", False),
+        ("群不存在或已解散", False),
+        ("账号已被冻结", False),
+        ("cannot be processed", False),
+        ("retcode 120", False),
+    ],
+)
+def test_words_for_what_was_decided_elsewhere(words, is_decided):
+    assert (DECIDED_BEFORE.search(words) is not None) == is_decided

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agent.domain.client_actions import ActionOutcome
 from agent.domain.requests import (
+    NOT_KNOWN_TO_CLIENT,
     SHOWN,
-    AnswerOutcome,
-    AnswerResult,
+    UNKNOWN,
     IncomingRequest,
     RequestKind,
     RequestReply,
@@ -163,17 +164,21 @@ def test_what_has_no_flag_can_only_be_refused_here():
 
 
 def test_a_decision_is_claimed_once_and_settled_by_what_the_client_says():
-    outcomes = {
-        AnswerOutcome(AnswerResult.DONE): ("approved", "ann", ""),
-        AnswerOutcome(AnswerResult.DECIDED, "已处理"): ("expired", "ann", "已处理"),
-        AnswerOutcome(AnswerResult.REFUSED, "No such request"): ("waiting", "", "No such request"),
-    }
-    for outcome, state in outcomes.items():
-        row = asked(flag=outcome.words)
+    outcomes = [
+        (ActionOutcome(is_success=True), ("approved", "ann", "")),
+        (ActionOutcome(words="已处理"), ("expired", "ann", "已处理")),
+        (ActionOutcome(words="No such request"), ("waiting", "", "No such request")),
+        (ActionOutcome(words="x" * 501), ("waiting", "", "x" * 500)),
+        (ActionOutcome(words="Timeout", is_unknown=True), ("waiting", "", UNKNOWN)),
+        (ActionOutcome(is_unsupported=True), ("waiting", "", NOT_KNOWN_TO_CLIENT)),
+    ]
+    for number, (outcome, state) in enumerate(outcomes):
+        row = asked(flag=number)
         assert decide([row.pk], is_approval=True, by="ann") == [row.pk]
         assert decide([row.pk], is_approval=False, by="bob") == []
-        [(pk, answer)] = claim()
-        assert (answer.flag, answer.is_approval) == (outcome.words, True)
+        [(pk, at, action, params)] = claim()
+        assert (at.account, action) == ("10001", "set_group_add_request")
+        assert (params["flag"], params["approve"]) == (number, True)
         assert claim(under_way={pk}) == []
         settle(pk, "another", outcome)
         assert fresh(row).decision == "approve"
