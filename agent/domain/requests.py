@@ -90,10 +90,10 @@ DECIDED_BEFORE = re.compile(
 
 
 def answer_action(
-    kind: str, flag: Flag, reason: str, *, is_approval: bool
+    kind: str, flag: Flag, decision: str, reason: str
 ) -> tuple[str, dict[str, object]]:
     """Name and parameters of the action that tells a client a decision."""
-    params: dict[str, object] = {"flag": flag, "approve": is_approval}
+    params: dict[str, object] = {"flag": flag, "approve": decision == RuleAction.APPROVE}
     if kind == RequestKind.FRIEND:
         return "set_friend_add_request", {**params, "remark": ""}
     sub_type = "add" if kind == RequestKind.JOIN else "invite"

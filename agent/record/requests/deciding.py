@@ -25,7 +25,7 @@ from agent.domain.requests import (
 from agent.domain.states import AWAY
 from agent.domain.types import ChatAddress
 from agent.models import JoinRequest, ServerProcess
-from agent.record.requests.arriving import find_left
+from agent.record.requests.arriving import decide_over, find_left
 
 State = JoinRequest.State
 #: What nobody has decided for so long expires.
@@ -40,18 +40,14 @@ _OPEN = Q(state=State.WAITING, decision="")
 def decide(pks: Collection[int], *, is_approval: bool, by: str, reason: str = "") -> list[int]:
     """Decide over those of ``pks`` that are open; which of them are decided now. One that cannot be
     answered is refused here alone, and never approved."""
-    rows = JoinRequest.objects.filter(_OPEN, pk__in=pks)
-    if is_approval:
-        rows = rows.filter(flag__isnull=False)
-    taken = list(rows.select_for_update(no_key=True).order_by("pk"))
-    made = {"decided_by": by[:200], "decided_at": timezone.now(), "rule": None}
+    action = RuleAction.APPROVE if is_approval else RuleAction.REFUSE
+    rows = JoinRequest.objects.filter(_OPEN, pk__in=pks).select_for_update(no_key=True)
+    taken = [row for row in rows.order_by("pk") if row.flag is not None or not is_approval]
     for row in taken:
-        own = JoinRequest.objects.filter(pk=row.pk)
-        if row.flag is not None:
-            action = RuleAction.APPROVE if is_approval else RuleAction.REFUSE
-            own.update(**made, decision=action, reason=reason, claimed_by="")
-        else:
-            own.update(**made, state=State.REFUSED, reason=reason)
+        row.rule = None
+        decide_over(row, action, by, reason)
+    fields = ("rule", "decided_by", "decided_at", "reason", "state", "decision")
+    JoinRequest.objects.bulk_update(taken, fields)
     return [row.pk for row in taken]
 
 
@@ -72,16 +68,10 @@ def claim_decided(
     _reopen(away.filter(decided_at__lt=now - MOST_WAIT), AWAY)
     own = due.filter(account__in=connected).order_by("decided_at", "pk")
     return [
-        (row.pk, row.chat, *_to_action(row))
+        (row.pk, row.chat, *answer_action(row.kind, row.flag, row.decision, row.reason))
         for row in list(own[:room])
         if due.filter(pk=row.pk).update(claimed_by=process_id)
     ]
-
-
-def _to_action(row: JoinRequest) -> tuple[str, dict[str, object]]:
-    flag: Any = row.flag
-    is_approval = row.decision == RuleAction.APPROVE
-    return answer_action(row.kind, flag, row.reason, is_approval=is_approval)
 
 
 def settle(pk: int, process_id: str, outcome: ActionOutcome) -> None:

@@ -31,7 +31,7 @@ def test_79_friend_and_group_requests_go_back_with_the_flag_as_it_came(flag, com
     for frame, kind, sub_type in ((FRIEND, "friend", ""), (ADD, "join", "add")):
         found = read(frame | {"flag": flag, "comment": comment})
         assert (found.kind, found.user_id, found.comment) == (kind, "20002", comment or "")
-        action, params = answer_action(found.kind, found.flag, "", is_approval=True)
+        action, params = answer_action(found.kind, found.flag, "approve", "")
         assert (type(params["flag"]), params["flag"]) == (type(flag), flag)
         assert params.get("sub_type", "") == params.get("type", "") == sub_type
         assert params["approve"] is True, action
