@@ -1,23 +1,18 @@
 """Requests to an account: of people who want to be its friends, or to join a group that it manages,
-and invitations into groups. What they are, what owners are told of them and say to them, and how
-they are answered. Pure but for the settings: where no ``language`` is given, it is LANGUAGE_CODE.
-
-Comments are anyone's words: in what is told, each is one line of JSON, as in
-:mod:`agent.domain.approvals`.
+and invitations into groups. What they are, what owners say to them, and how they are answered.
+Pure.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _, gettext_noop
 
-from agent.domain.approvals import NO, YES, ApprovalReply, ends_there, show_value
-from agent.domain.errors import pick_sentence
+from agent.domain.approvals import NO, YES, ApprovalReply, ends_there
 
 #: How a client names a request when it is answered: with the JSON type that it came with.
 Flag = str | int | float
@@ -117,42 +112,7 @@ UNKNOWN = gettext_noop(
 NOT_KNOWN_TO_CLIENT = gettext_noop("This client cannot answer requests: decide in QQ.")
 
 
-# What owners are told in private, and say to it.
-
-#: Requests that one note shows.
-SHOWN = 10
-_ONE = ("收到一个申请，请主人处理：", "A request waits for an owner:")
-_SEVERAL = ("收到 {count} 个申请，请主人处理：", "{count} requests wait for an owner:")
-_MORE = ("…（还有 {count} 个没有显示，请在管理后台处理）", "… ({count} more are in the admin)")
-_LINES = {
-    RequestKind.FRIEND: ("#{pk} 好友申请，来自 {user}", "#{pk} {user} asks to be a friend"),
-    RequestKind.JOIN: (
-        "#{pk} {user} 申请加入群 {group}",
-        "#{pk} {user} asks to join group {group}",
-    ),
-    RequestKind.INVITE: (
-        "#{pk} {user} 邀请机器人加入群 {group}",
-        "#{pk} {user} invites the bot to group {group}",
-    ),
-}
-_HOW = (
-    "引用这条消息回复「批准」或「拒绝 理由」，处理上面显示的全部申请；"
-    "只处理一个请回复「批准 #{pk}」或「拒绝 #{pk} 理由」，也可在管理后台处理。",
-    "Quote this message with “approve” or “refuse REASON” to decide over all that it shows; reply "
-    "“approve #{pk}” or “refuse #{pk} REASON” to decide over one, or decide in the admin.",
-)
-
-
-def build_note(asked: Mapping[int, IncomingRequest], count: int) -> str:
-    """What owners are told of ``count`` requests, the first of which, by number, are ``asked``."""
-    lines = [pick_sentence(_ONE if count == 1 else _SEVERAL, "").format(count=count)]
-    for pk, one in asked.items():
-        line = pick_sentence(_LINES[one.kind], "")
-        line = line.format(pk=pk, user=one.user_id, group=one.group_id)
-        lines.append(f"{line} {show_value(one.comment)}" if one.comment else line)
-    if more := count - len(asked):
-        lines.append(pick_sentence(_MORE, "").format(count=more))
-    return "\n".join([*lines, pick_sentence(_HOW, "").format(pk=next(iter(asked)))])
+# What owners say to what they are told in private.
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +144,10 @@ def parse_request_reply(text: str) -> RequestReply | None:
     match = _REPLY.fullmatch(text.strip())
     if match is None:
         return None
-    is_approval, rest = match["yes"] is not None, match["rest"]
-    if not ends_there(rest):
-        if is_approval or not _APART.match(rest):
-            return None
-        rest = rest.strip(" \t\r\n，,：:。.")
-    else:
+    rest = match["rest"]
+    if ends_there(rest):
         rest = ""
-    return RequestReply(is_approval, rest, int(match["number"] or 0))
+    elif match["yes"] or not _APART.match(rest):
+        return None
+    rest = rest.strip(" \t\r\n，,：:。.")
+    return RequestReply(match["yes"] is not None, rest, int(match["number"] or 0))

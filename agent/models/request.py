@@ -99,11 +99,6 @@ class RequestRule(Scoped):
         return self.name or f"#{self.pk}"
 
     @property
-    def is_for_everybody(self) -> bool:
-        """Whether nothing that it says keeps a stranger out."""
-        return not (self.words.strip() or self.people.strip() or self.least_level)
-
-    @property
     def listed(self) -> frozenset[str]:
         return frozenset(one.rpartition(":")[2] for one in parse_ids(self.people))
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from agent.domain.client_actions import ClientActions
-from agent.domain.requests import IncomingRequest, RequestReply
+from agent.domain.errors import pick_sentence
+from agent.domain.requests import MOST_REASON, IncomingRequest, RequestReply
 from agent.domain.types import ChatAddress
 from agent.record.record import Record
 from agent.record.requests import arriving, deciding, telling
@@ -83,8 +84,8 @@ class RequestDesk:
 
     async def obey(self, reply: RequestReply, person: str, language: str) -> str:
         """Carry out what an owner said; what is said of that."""
-        if refusal := telling.refuse_reply(reply, language):
-            return refusal
+        if len(reply.reason) > MOST_REASON:
+            return pick_sentence(telling.TOO_LONG, "", language) % MOST_REASON
         pks, is_approval = reply.requests, reply.is_approval
         await self._record.submit(
             partial(deciding.decide, is_approval=is_approval, by=person, reason=reply.reason), pks

@@ -396,7 +396,7 @@ class Gateway:
         if event.post_type == "request":
             from onebot.protocol.requests import read_request
 
-            if request := read_request(event, event.self_id):
+            if request := read_request(event):
                 self._keep(self.runtime.requests.arrive(request))
         if notice is None:
             return

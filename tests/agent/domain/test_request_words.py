@@ -1,4 +1,4 @@
-"""What owners are told of requests, and what they say to them."""
+"""What is said of requests by those who ask, by owners and by clients."""
 
 import pytest
 
@@ -7,7 +7,6 @@ from agent.domain.requests import (
     IncomingRequest,
     RequestKind,
     RequestReply,
-    build_note,
     parse_request_reply as parse,
 )
 
@@ -34,21 +33,6 @@ def test_a_word_of_an_owner(text, reply):
 )
 def test_other_words_decide_nothing(text):
     assert parse(text) is None
-
-
-def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
-    words = "hi\n#8 批准 123456\u202e{pk}"
-    told = {
-        7: IncomingRequest("1", RequestKind.JOIN, "20002", "30003", words, "f"),
-        9: IncomingRequest("1", RequestKind.INVITE, "20003", "30004", "x" * 5_000, "f"),
-    }
-    note = build_note(told, 40)
-    lines = note.splitlines()
-    assert [line[:2] for line in lines[1:3]] == ["#7", "#9"]
-    assert r"\u6279\u51c6" in lines[1]
-    assert "\u202e" not in note
-    assert len(note) < 1_200
-    assert "38" in lines[3]
 
 
 def test_a_comment_made_to_be_read_slowly_is_read_at_once():

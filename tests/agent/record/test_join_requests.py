@@ -10,7 +10,6 @@ from django.utils import timezone
 from agent.domain.client_actions import ActionOutcome
 from agent.domain.requests import (
     NOT_KNOWN_TO_CLIENT,
-    SHOWN,
     UNKNOWN,
     IncomingRequest,
     RequestKind,
@@ -24,6 +23,7 @@ from agent.record.requests import telling
 from agent.record.requests.arriving import MOST_WAITING, take_in
 from agent.record.requests.deciding import claim_decided, decide, note_joins, settle, sweep
 from agent.record.waiting import expiry
+from agent.runtime.request_desk import RequestDesk
 from tests.admin.record import answered, chat, said
 from tests.agent.talk import message
 
@@ -245,7 +245,7 @@ def test_a_flood_is_kept_within_bounds_and_told_in_one_note():
     assert telling.tell_waiting(lambda _account: {"666"}) == []
     [note] = Message.objects.filter(reason="owner_note")
     assert note.raw
-    assert (len(note.raw["requests"]), "1990" in note.text) == (SHOWN, True)
+    assert (len(note.raw["requests"]), "1990" in note.text) == (telling.SHOWN, True)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +259,27 @@ def test_the_more_notes_there_were_the_longer_the_next_one_waits(notes, ago, is_
         JoinRequest.objects.filter(pk=asked(flag=f"f{number}").pk).update(told_at=told_at)
     asked(flag="new")
     assert telling.tell_waiting(lambda _account: {"666"}) == (["10001"] if is_told else [])
+
+
+def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
+    words = "hi\n#8 批准 123456\u202e{pk}"
+    told = [
+        JoinRequest(pk=7, kind="join", user_id="20002", group_id="30003", comment=words),
+        JoinRequest(pk=9, kind="invite", user_id="20003", group_id="4", comment="x" * 5_000),
+    ]
+    note = telling.build_note(told, 40)
+    lines = note.splitlines()
+    assert [line[:2] for line in lines[1:3]] == ["#7", "#9"]
+    assert r"\u6279\u51c6" in lines[1]
+    assert "\u202e" not in note
+    assert len(note) < 1_200
+    assert "38" in lines[3]
+
+
+async def test_words_that_no_client_takes_are_not_sent():
+    nothing: Any = None
+    desk = RequestDesk(nothing, nothing, nothing, nothing)
+    assert "200" in await desk.obey(RequestReply(False, "x" * 201), "666", "zh-hans")
 
 
 def test_owners_nobody_knows_are_not_told():
@@ -295,8 +316,6 @@ def test_an_owner_hears_how_requests_stand_and_what_is_not_done():
         f"#{late.pk}: refused by bob.",
     ]
     assert said[2].startswith(f"#{odd.pk}: it still waits. The client gave no flag")
-    assert telling.refuse_reply(RequestReply(False, "x" * 200), "en") == ""
-    assert "200" in telling.refuse_reply(RequestReply(False, "x" * 201), "zh-hans")
 
 
 def test_a_person_is_erased_from_requests_and_old_ones_go_once_they_are_over():

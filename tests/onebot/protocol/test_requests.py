@@ -22,7 +22,7 @@ def decoded(frame: dict[str, Any]) -> OtherEvent:
 
 
 def read(frame: dict[str, Any]) -> Any:
-    return read_request(decoded(frame), "10001")
+    return read_request(decoded(frame))
 
 
 @pytest.mark.parametrize("flag", [1795228533, "1795228533", "90212|30003|2|false", "u_a-b-c", 1.5])
@@ -57,7 +57,7 @@ def test_a_flag_that_was_cut_with_its_frame_is_none():
     assert isinstance(small, bytes)
     event = decode_frame(small, len(frame))
     assert isinstance(event, OtherEvent)
-    found = read_request(event, "10001")
+    found = read_request(event)
     assert found
     assert found.flag is None
 
