@@ -45,8 +45,6 @@ class RequestDesk:
         self._is_connected, self._resume = is_connected, resume
         self._answers, self._tasks = KeptTasks(), KeptTasks()
         self._is_wanted, self._is_open = False, True
-        self._settled = asyncio.Event()
-        """Set, and replaced, whenever a client has said something."""
 
     def arrive(self, request: IncomingRequest) -> "asyncio.Future[None]":
         """Put on record what a client reports; returns at once."""
@@ -72,15 +70,16 @@ class RequestDesk:
             self.look()
 
     async def wait_decided(self, pks: Collection[int]) -> None:
-        """Return once a client has said what came of decisions, or after a while."""
+        """Return once clients have said what came of decisions that this process tells them, or
+        after a while."""
         self.look()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WAIT_SECONDS):
-                while True:
-                    settled = self._settled
-                    if not await self._record.submit(deciding.find_under_way, pks):
-                        return
-                    await settled.wait()
+                while under_way := [
+                    *(task for name, task in self._tasks.items() if name == "answers"),
+                    *(task for pk, task in self._answers.items() if pk in pks),
+                ]:
+                    await asyncio.wait(under_way)
 
     async def obey(self, reply: RequestReply, person: str, language: str) -> str:
         """Carry out what an owner said; what is said of that."""
@@ -122,8 +121,6 @@ class RequestDesk:
             crash_points.hit_crash_point("request_claimed")
             outcome = await self._actions.perform(chat, action, params, ANSWER_SECONDS)
             await self._record.submit(deciding.settle, pk, self._record.process_id, outcome)
-        self._settled.set()
-        self._settled = asyncio.Event()
 
     async def _tell(self) -> None:
         await asyncio.sleep(GATHER_SECONDS)

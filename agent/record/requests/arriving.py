@@ -15,9 +15,11 @@ from agent.domain.requests import LEFT, NO_FLAG, IncomingRequest, RequestKind, R
 from agent.domain.states import PauseReason
 from agent.models import ChatSession, JoinRequest
 from agent.record.requests.rules import RuleBook
+from tools.error_boundary import LogLimit
 from tools.live_rows import ConfigVersion, LiveKind
 
 logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
 State = JoinRequest.State
 #: A request that is reported again so long after its end, in the same words, is still the same.
 SAME_FOR = timedelta(days=1)

@@ -32,8 +32,6 @@ State = JoinRequest.State
 MOST_AGE = timedelta(days=7)
 #: A decision waits so long for its account; then the request waits for another decision.
 MOST_WAIT = timedelta(minutes=5)
-#: Requests that expire in one transaction.
-AT_ONCE = 500
 _OPEN = Q(state=State.WAITING, decision="")
 
 
@@ -100,39 +98,29 @@ def _reopen(rows: Any, why: str) -> None:
 def note_joins(joins: Sequence[tuple[str, str, str]]) -> list[None]:
     """Somebody is a member now (account, group, person): nothing is left to decide. Those that are
     being approved by this server stay with it."""
-    waiting = JoinRequest.objects.filter(_OPEN, account__in={account for account, *_ in joins})
-    rows = waiting.filter(group_id__in={group for _, group, _ in joins})
-    seen, over = set(joins), list[int]()
+    accounts, groups, _people = zip(*joins, strict=True)
+    rows = JoinRequest.objects.filter(_OPEN, account__in=accounts, group_id__in=groups)
+    joined, over = set(joins), list[int]()
     for row in rows.only("account", "group_id", "user_id", "kind"):
         member = row.account if row.kind == RequestKind.INVITE else row.user_id
-        if (row.account, row.group_id, member) in seen:
+        if (row.account, row.group_id, member) in joined:
             over.append(row.pk)
-    if over:
-        _expire(over, ELSEWHERE)
+    _expire(rows.filter(pk__in=over), ELSEWHERE)
     return [None] * len(joins)
 
 
 def sweep() -> bool:
     """Have what is over expire; whether anything is left to be done."""
-    waiting = JoinRequest.objects.filter(state=State.WAITING)
-    if not waiting.exists():
+    if not JoinRequest.objects.filter(state=State.WAITING).exists():
         return False
-    old = waiting.filter(decision="", created_at__lt=timezone.now() - MOST_AGE)
-    _expire(list(old.values_list("pk", flat=True)[:AT_ONCE]), TOO_LATE)
-    joins = waiting.filter(decision="", kind=RequestKind.JOIN)
-    groups = set(joins.order_by().values_list("account", "group_id").distinct())
+    rows = JoinRequest.objects.filter(_OPEN).order_by()
+    _expire(rows.filter(created_at__lt=timezone.now() - MOST_AGE), TOO_LATE)
+    joins = rows.filter(kind=RequestKind.JOIN)
+    groups = set(joins.values_list("account", "group_id").distinct())
     for account, group in find_left(groups):
-        gone = joins.filter(account=account, group_id=group)
-        _expire(list(gone.values_list("pk", flat=True)[:AT_ONCE]), LEFT)
+        _expire(joins.filter(account=account, group_id=group), LEFT)
     return True
 
 
-def _expire(pks: Sequence[int], why: str) -> None:
-    rows = JoinRequest.objects.filter(_OPEN, pk__in=pks)
+def _expire(rows: Any, why: str) -> None:
     rows.update(state=State.EXPIRED, reason=why, decided_at=timezone.now())
-
-
-def find_under_way(pks: Collection[int]) -> bool:
-    """Whether the client is still to be told of one of ``pks``, or to say what came of it."""
-    rows = JoinRequest.objects.filter(state=State.WAITING, pk__in=pks)
-    return rows.exclude(decision="").exists()
