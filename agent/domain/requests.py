@@ -85,7 +85,7 @@ DECIDED_BEFORE = re.compile(
 
 
 def answer_action(
-    kind: str, flag: Flag, decision: str, reason: str
+    kind: str, flag: object, decision: str, reason: str
 ) -> tuple[str, dict[str, object]]:
     """Name and parameters of the action that tells a client a decision."""
     params: dict[str, object] = {"flag": flag, "approve": decision == RuleAction.APPROVE}

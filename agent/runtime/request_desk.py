@@ -110,8 +110,9 @@ class RequestDesk:
                     under_way,
                     AT_ONCE - len(under_way),
                 )
-                for pk, *told in claimed:
-                    task = self._answers.begin(self._answer(pk, *told), "request", pk)
+                for pk, chat, action, params in claimed:
+                    work = self._answer(pk, chat, action, params)
+                    task = self._answers.begin(work, "request", pk)
                     task.add_done_callback(lambda _done: self.look())
 
     async def _answer(
