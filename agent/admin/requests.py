@@ -157,8 +157,8 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
         return own_requests(access)
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        may = self.has_change_permission(request)
-        return (*self.list_display, "buttons") if may else self.list_display
+        buttons = ("buttons",) if self.has_change_permission(request) else ()
+        return (*self.list_display, *buttons)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         may = obj is not None and self.has_change_permission(request, obj)

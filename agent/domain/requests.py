@@ -60,16 +60,16 @@ class IncomingRequest:
         named = json.dumps([*who, type(self.flag).__name__, name])
         return hashlib.sha256(named.encode()).hexdigest()
 
-    @property
-    def answer(self) -> str:
-        """What the one who asks says himself: of the group's question, the answer alone."""
-        return _QUESTION.sub("", self.comment, count=1)
-
 
 _QUESTION = re.compile(
     r"\A\s*(?:问题|question|q)\s*[:：].*?\n[ \t]*(?:答案|回答|answer|a)\s*[:：]",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+def read_answer(comment: str) -> str:
+    """What the one who asks says himself: of the group's question, the answer alone."""
+    return _QUESTION.sub("", comment, count=1)
 
 
 # The answer to the client.

@@ -111,7 +111,8 @@ async def test_one_that_waits_is_approved_from_its_page(live, cockpit, bot, flag
 
 
 async def test_nobody_waits_for_an_account_that_is_away(live, cockpit):
-    async with client(live) as bot:
+    account = fresh_id()
+    async with client(live, account) as bot:
         obey(bot)
         user = await ask(bot)
         waiting = await row(live, bot, user)
@@ -119,7 +120,7 @@ async def test_nobody_waits_for_an_account_that_is_away(live, cockpit):
     async with asyncio.timeout(5):
         await asyncio.to_thread(press, cockpit, waiting["id"], "refuse")
     assert (await row(live, bot, user))["decision"] == "refuse"
-    async with client(live, bot.self_id) as bot:
+    async with client(live, account) as bot:
         assert (await bot.next_action())["params"]["flag"] == "f"
 
 

@@ -45,7 +45,7 @@ def take_in(requests: Sequence[IncomingRequest]) -> list[None]:
         if one.kind == RequestKind.JOIN and (one.account, one.group_id) in left:
             row.state, row.reason, row.decided_at = State.EXPIRED, LEFT, timezone.now()
         else:
-            row.rule, action = book.judge(one)
+            row.rule, action = book.judge(row)
             if row.rule is not None:
                 decide_over(row, action, str(row.rule), row.rule.reason)
         room[one.account] -= row.state == State.WAITING
@@ -76,11 +76,9 @@ def _find_known(keys: Collection[str]) -> dict[str, JoinRequest]:
 def _is_same(row: JoinRequest, request: IncomingRequest) -> bool:
     """Whether ``row`` is this request, and not an earlier one of the same person: some clients name
     all of these alike."""
-    if row.state == State.WAITING:
-        return True
     ended = row.decided_at or row.created_at
     is_near = (request.happened_at or timezone.now()) - ended < SAME_FOR
-    return is_near and row.comment == request.comment
+    return row.state == State.WAITING or (is_near and row.comment == request.comment)
 
 
 def _find_room(accounts: Iterable[str]) -> dict[str, int]:

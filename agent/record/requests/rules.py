@@ -4,8 +4,7 @@ from collections import Counter
 
 from django.utils import timezone
 
-from agent.domain.requests import IncomingRequest, RequestKind, RuleAction
-from agent.domain.types import ChatAddress
+from agent.domain.requests import RuleAction, read_answer
 from agent.models import JoinRequest, RequestRule
 from agent.record.settings.manners import is_for
 from tools.models.tool_config import parse_ids
@@ -25,10 +24,10 @@ class RuleBook:
         decided = ended.exclude(state=JoinRequest.State.EXPIRED, decided_by="")  # nor by the rule
         self._used = Counter[int](decided.values_list("rule", flat=True) if limited else ())
 
-    def judge(self, request: IncomingRequest) -> tuple[RequestRule | None, RuleAction]:
+    def judge(self, request: JoinRequest) -> tuple[RequestRule | None, RuleAction]:
         """What becomes of ``request``, and by which rule. Where a rule cannot know, or has decided
         as often as it may, the request waits."""
-        said = request.answer.casefold()
+        said = read_answer(request.comment).casefold()
         rule = next((rule for rule in self._rules if _fits(rule, request, said)), None)
         if (
             rule is None
@@ -40,15 +39,12 @@ class RuleBook:
         return rule, RuleAction(rule.action)
 
 
-def _fits(rule: RequestRule, request: IncomingRequest, said: str) -> bool:
+def _fits(rule: RequestRule, request: JoinRequest, said: str) -> bool:
     """Whether all that ``rule`` says fits; a level that is not known does."""
-    is_friend = request.kind == RequestKind.FRIEND
-    peer = request.user_id if is_friend else request.group_id
-    chat = ChatAddress(request.account, "private" if is_friend else "group", peer)
     words = [line.strip().casefold() for line in rule.words.splitlines() if line.strip()]
     return (
         rule.kind in ("", request.kind)
-        and is_for(rule, chat)
+        and is_for(rule, request.chat)
         and (not rule.groups.strip() or request.group_id in parse_ids(rule.groups))
         and (not rule.listed or not rule.listed.isdisjoint((request.user_id, request.inviter_id)))
         and (not words or any(word in said for word in words))

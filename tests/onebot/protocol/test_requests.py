@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.domain.requests import RequestKind, answer_action
+from agent.domain.requests import RequestKind, answer_action, read_answer
 from onebot.protocol.events import OtherEvent
 from onebot.protocol.frames import decode_frame, shrink_frame
 from onebot.protocol.requests import read_request
@@ -87,5 +87,5 @@ def test_what_does_not_say_who_and_where_is_no_request(frame):
 
 def test_the_answer_to_the_question_of_a_group_is_what_the_person_says():
     said = {"flag": "1", "comment": "问题：frost 是什么？\n答案：不知道"}
-    assert read(ADD | said).answer == "不知道"
-    assert read(ADD | said | {"comment": "frost"}).answer == "frost"
+    assert read_answer(read(ADD | said).comment) == "不知道"
+    assert read_answer("frost") == "frost"
