@@ -21,13 +21,14 @@ from agent.access.players import may_decide
 from agent.admin.chats.session_list import known_accounts
 from agent.domain.requests import MOST_REASON, RuleAction
 from agent.domain.states import ActKind
-from agent.models import ChatSession, JoinRequest, RequestRule
+from agent.models import JoinRequest, RequestRule
 from agent.models.scope import SCOPE
 from agent.pages.manners import scope_words
 from agent.pages.own_chats import OwnAccountsAdmin, own_requests
+from agent.record.chats.chat_record import find_session
 from agent.record.requests.deciding import decide
 from agent.record.waiting.operator_acts import author_name, record_act
-from agent.runtime.serving import get_serving
+from agent.runtime.serving import steer
 from tools.admin.fields import choosing
 from tools.admin.record_pages import (
     EXCERPT,
@@ -156,8 +157,8 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
         return own_requests(access)
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        may = self.has_change_permission(request)
-        return (*self.list_display, "buttons") if may else self.list_display
+        buttons = ("buttons",) if self.has_change_permission(request) else ()
+        return (*self.list_display, *buttons)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         may = obj is not None and self.has_change_permission(request, obj)
@@ -186,20 +187,14 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
         own = [row for row in rows.order_by("pk") if may_decide(request.user, row.account)]
         author = author_of(request)
         with transaction.atomic():
-            pks = decide(
-                [row.pk for row in own],
-                is_approval=act == "approve",
-                by=author_name(author),
-                reason=reason,
-            )
-            taken = frozenset(pks)
+            pks, by = [row.pk for row in own], author_name(author)
+            taken = frozenset(decide(pks, is_approval=act == "approve", by=by, reason=reason))
             for row in (one for one in own if one.pk in taken):
                 detail = f"#{row.pk} {reason}".strip()
-                record_act(ACTS[act][1], _find_session(row), author, detail=detail)
-        serving = get_serving()
-        if taken and serving is not None:
-            serving.steer(lambda steering: steering.tell_decided(taken))
-        self._report(request, [row.pk for row in own], taken)
+                record_act(ACTS[act][1], find_session(row.chat), author, detail=detail)
+        if taken:
+            steer(lambda steering: steering.tell_decided(taken))
+        self._report(request, pks, taken)
 
     def _report(self, request: HttpRequest, pks: list[int], taken: Collection[int]) -> None:
         """What came of decisions, the same of many in one line."""
@@ -218,16 +213,11 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
 
 def _outcome(row: JoinRequest) -> tuple[int, str]:
     """What is said of a request that was just decided over, and how loud."""
-    why = _why(row)
-    if row.state == State.APPROVED:
-        return messages.SUCCESS, gettext("Approved.")
-    if row.state == State.REFUSED:
-        return messages.SUCCESS, gettext("Refused.")
+    if row.state in (State.APPROVED, State.REFUSED):
+        return messages.SUCCESS, row.get_state_display()
     if row.decision:
         return messages.INFO, gettext("The client is told as soon as the account is there.")
-    if row.state == State.EXPIRED:
-        return messages.WARNING, gettext("It is over, and nothing was done: %s") % why
-    return messages.WARNING, gettext("It still waits: %s") % why
+    return messages.WARNING, f"{row.get_state_display()}: {_why(row)}"
 
 
 class RuleForm(SettingsForm):
@@ -247,19 +237,13 @@ class RuleForm(SettingsForm):
 
 def _conditions(row: RequestRule) -> str:
     """All that a request has to fit."""
-    said = [
-        (field, getattr(row, field))
-        for field in ("words", "people", "groups", "least_level", "per_day")
-        if getattr(row, field)
-    ]
-    lines = format_html_join(
-        "",
-        "<div>{}: {}</div>",
-        (
-            (field_label(RequestRule, name), shorten_text(", ".join(str(value).split("\n")), 60))
-            for name, value in said
-        ),
+    names = ("words", "people", "groups", "least_level", "per_day")
+    said = (
+        (field_label(RequestRule, name), shorten_text(str(value).replace("\n", ", "), 60))
+        for name in names
+        if (value := getattr(row, name)) not in ("", None)
     )
+    lines = format_html_join("", "<div>{}: {}</div>", said)
     return with_less(row.get_kind_display() or gettext("every request"), lines)
 
 
@@ -303,17 +287,9 @@ class RequestRuleAdmin(SettingsAdmin):
 
 def _warning(row: RequestRule) -> str:
     """What somebody should know who saves ``row``."""
-    if not row.is_for_everybody or row.action == RuleAction.WAIT:
+    is_for_some = row.words.strip() or row.people.strip() or row.least_level
+    if is_for_some or row.action == RuleAction.WAIT:
         return ""
     if row.action == RuleAction.APPROVE:
         return gettext("Take care: it asks for no words, people or level, and lets everybody in.")
     return gettext("Take care: it asks for no words, people or level, and refuses everybody.")
-
-
-def _find_session(row: JoinRequest) -> int | None:
-    """The chat that ``row`` is about, where that is on record."""
-    chat = row.chat
-    sessions = ChatSession.objects.filter(
-        account=chat.account, kind=chat.kind, peer_id=chat.peer_id, platform=chat.platform
-    )
-    return sessions.values_list("pk", flat=True).first()

@@ -1,31 +1,24 @@
 """Requests to an account: of people who want to be its friends, or to join a group that it manages,
-and invitations into groups. What they are, what owners are told of them and say to them, and how
-they are answered. Pure but for the settings: where no ``language`` is given, it is LANGUAGE_CODE.
-
-Comments are anyone's words: in what is told, each is one line of JSON, as in
-:mod:`agent.domain.approvals`.
+and invitations into groups. What they are, what owners say to them, and how they are answered.
+Pure.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
-from typing import Protocol
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _, gettext_noop
 
-from agent.domain.approvals import NO, YES, ApprovalReply, ends_there, show_value
-from agent.domain.errors import pick_sentence
+from agent.domain.approvals import NO, YES, ApprovalReply, ends_there
 
 #: How a client names a request when it is answered: with the JSON type that it came with.
 Flag = str | int | float
-#: Characters of the words that a refusal is sent with, and of a comment that are read: QQ takes
-#: fewer.
-MOST_REASON, MOST_COMMENT = 200, 2_000
+#: Characters of the words that a refusal is sent with, of a comment that are read, for QQ takes
+#: fewer, and of a client's words that are kept.
+MOST_REASON, MOST_COMMENT, MOST_WORDS = 200, 2_000, 500
 
 
 class RequestKind(TextChoices):
@@ -62,14 +55,10 @@ class IncomingRequest:
     @property
     def key(self) -> str:
         """The same for the same request, however often it is reported."""
-        told = [self.flag] if self.flag is not None else [self.user_id, self.group_id, self.comment]
-        named = json.dumps([self.account, self.kind, type(self.flag).__name__, *told])
+        name = self.comment if self.flag is None else self.flag
+        who = (self.account, self.kind, self.user_id, self.group_id)
+        named = json.dumps([*who, type(self.flag).__name__, name])
         return hashlib.sha256(named.encode()).hexdigest()
-
-    @property
-    def answer(self) -> str:
-        """What the one who asks says himself: of the group's question, the answer alone."""
-        return _QUESTION.sub("", self.comment, count=1)
 
 
 _QUESTION = re.compile(
@@ -78,47 +67,34 @@ _QUESTION = re.compile(
 )
 
 
+def read_answer(comment: str) -> str:
+    """What the one who asks says himself: of the group's question, the answer alone."""
+    return _QUESTION.sub("", comment, count=1)
+
+
 # The answer to the client.
 
-
-@dataclass(frozen=True, slots=True)
-class RequestAnswer:
-    """A decision, as the client is told of it."""
-
-    account: str
-    kind: RequestKind
-    flag: Flag
-    is_approval: bool
-    reason: str
+#: Words of clients for a request that somebody has decided before. go-cqhttp: HAS_BEEN_CHECKED.
+DECIDED_BEFORE = re.compile(
+    r"已(?:经|被)*\S{0,8}处理|重复处理"
+    r"|(?:请求|申请|邀请|验证)\S{0,6}已\S{0,4}(?:同意|拒绝|通过|过期|失效)"
+    r"|(?:been|was)[_ ](?:checked|handled|processed|decided)|\bexpired\b"
+    r"|already[_ ](?:checked|handled|processed|decided|approved|accepted|re\w+ed)",
+    re.IGNORECASE,
+)
 
 
-class AnswerResult(Enum):
-    """What became of an answer."""
-
-    DONE = auto()
-    DECIDED = auto()
-    """It was decided elsewhere, before."""
-    REFUSED = auto()
-    UNWRITTEN = auto()
-    """The client was certainly not told."""
-    UNKNOWN = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerOutcome:
-    """``words`` are the client's."""
-
-    result: AnswerResult
-    words: str = ""
-
-
-class RequestClient(Protocol):
-    """Answers requests, implemented by the layer that owns the sockets."""
-
-    async def __call__(self, answer: RequestAnswer) -> AnswerOutcome:
-        """Tell the client. Never raises for what a client does; within a time limit. After
-        cancellation it may have been told."""
-        ...
+def answer_action(
+    kind: str, flag: object, decision: str, reason: str
+) -> tuple[str, dict[str, object]]:
+    """Name and parameters of the action that tells a client a decision."""
+    params: dict[str, object] = {"flag": flag, "approve": decision == RuleAction.APPROVE}
+    if kind == RequestKind.FRIEND:
+        return "set_friend_add_request", {**params, "remark": ""}
+    sub_type = "add" if kind == RequestKind.JOIN else "invite"
+    # "type" is its name in older documents, which some clients follow
+    kinds = {"sub_type": sub_type, "type": sub_type}
+    return "set_group_add_request", {**params, **kinds, "reason": reason}
 
 
 # Why a request is as it is, for the record.
@@ -133,46 +109,10 @@ TOO_LATE = gettext_noop("Nobody decided in time.")
 UNKNOWN = gettext_noop(
     "Nobody knows whether the client has carried it out: look in QQ before you decide again."
 )
-NOT_THERE = gettext_noop("The account was not connected: nothing was sent.")
 NOT_KNOWN_TO_CLIENT = gettext_noop("This client cannot answer requests: decide in QQ.")
 
 
-# What owners are told in private, and say to it.
-
-#: Requests that one note shows.
-SHOWN = 10
-_ONE = ("收到一个申请，请主人处理：", "A request waits for an owner:")
-_SEVERAL = ("收到 {count} 个申请，请主人处理：", "{count} requests wait for an owner:")
-_MORE = ("…（还有 {count} 个没有显示，请在管理后台处理）", "… ({count} more are in the admin)")
-_LINES = {
-    RequestKind.FRIEND: ("#{pk} 好友申请，来自 {user}", "#{pk} {user} asks to be a friend"),
-    RequestKind.JOIN: (
-        "#{pk} {user} 申请加入群 {group}",
-        "#{pk} {user} asks to join group {group}",
-    ),
-    RequestKind.INVITE: (
-        "#{pk} {user} 邀请机器人加入群 {group}",
-        "#{pk} {user} invites the bot to group {group}",
-    ),
-}
-_HOW = (
-    "引用这条消息回复「批准」或「拒绝 理由」，处理上面显示的全部申请；"
-    "只处理一个请回复「批准 #{pk}」或「拒绝 #{pk} 理由」，也可在管理后台处理。",
-    "Quote this message with “approve” or “refuse REASON” to decide over all that it shows; reply "
-    "“approve #{pk}” or “refuse #{pk} REASON” to decide over one, or decide in the admin.",
-)
-
-
-def build_note(asked: Mapping[int, IncomingRequest], count: int) -> str:
-    """What owners are told of ``count`` requests, the first of which, by number, are ``asked``."""
-    lines = [pick_sentence(_ONE if count == 1 else _SEVERAL, "").format(count=count)]
-    for pk, one in asked.items():
-        line = pick_sentence(_LINES[one.kind], "")
-        line = line.format(pk=pk, user=one.user_id, group=one.group_id)
-        lines.append(f"{line} {show_value(one.comment)}" if one.comment else line)
-    if more := count - len(asked):
-        lines.append(pick_sentence(_MORE, "").format(count=more))
-    return "\n".join([*lines, pick_sentence(_HOW, "").format(pk=next(iter(asked)))])
+# What owners say to what they are told in private.
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +144,10 @@ def parse_request_reply(text: str) -> RequestReply | None:
     match = _REPLY.fullmatch(text.strip())
     if match is None:
         return None
-    is_approval, rest = match["yes"] is not None, match["rest"]
-    if not ends_there(rest):
-        if is_approval or not _APART.match(rest):
-            return None
-        rest = rest.strip(" \t\r\n，,：:。.")
-    else:
+    rest = match["rest"]
+    if ends_there(rest):
         rest = ""
-    return RequestReply(is_approval, rest, int(match["number"] or 0))
+    elif match["yes"] or not _APART.match(rest):
+        return None
+    rest = rest.strip(" \t\r\n，,：:。.")
+    return RequestReply(match["yes"] is not None, rest, int(match["number"] or 0))

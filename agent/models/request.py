@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _, pgettext_lazy
 
 from agent.domain.requests import MOST_REASON, RequestKind, RuleAction
 from agent.domain.states import ApprovalState
-from agent.domain.types import ChatAddress
+from agent.domain.types import ChatAddress, ChatKind
 from agent.models.endpoint import NO_CONTROLS
 from agent.models.manners import MOST_ANSWERS, line_problems
 from agent.models.scope import SCOPE, Scoped
@@ -27,9 +27,6 @@ def _words(name: Any, help_text: Any) -> "models.TextField[Any, Any]":
 
 class RequestRule(Scoped):
     """What becomes of requests that fit all that it says; what is empty fits every request."""
-
-    Kind: TypeAlias = RequestKind
-    Action: TypeAlias = RuleAction
 
     name = models.CharField(
         _("name"), max_length=100, blank=True, default="", validators=[NO_CONTROLS]
@@ -97,11 +94,6 @@ class RequestRule(Scoped):
 
     def __str__(self) -> str:
         return self.name or f"#{self.pk}"
-
-    @property
-    def is_for_everybody(self) -> bool:
-        """Whether nothing that it says keeps a stranger out."""
-        return not (self.words.strip() or self.people.strip() or self.least_level)
 
     @property
     def listed(self) -> frozenset[str]:
@@ -200,6 +192,5 @@ class JoinRequest(models.Model):
     @property
     def chat(self) -> ChatAddress:
         """The chat that it is about."""
-        if self.group_id:
-            return ChatAddress(self.account, "group", self.group_id)
-        return ChatAddress(self.account, "private", self.user_id)
+        kind: ChatKind = "group" if self.group_id else "private"
+        return ChatAddress(self.account, kind, self.group_id or self.user_id)

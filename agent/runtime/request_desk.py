@@ -7,7 +7,10 @@ import logging
 from collections.abc import Callable, Collection
 from functools import partial
 
-from agent.domain.requests import IncomingRequest, RequestAnswer, RequestClient, RequestReply
+from agent.domain.client_actions import ClientActions
+from agent.domain.errors import pick_sentence
+from agent.domain.requests import MOST_REASON, IncomingRequest, RequestReply
+from agent.domain.types import ChatAddress
 from agent.record.record import Record
 from agent.record.requests import arriving, deciding, telling
 from tools.error_boundary import KeptTasks, log_errors
@@ -17,6 +20,8 @@ from tools.tasks import end_tasks
 logger = logging.getLogger(__name__)
 #: Answers that are on their way at a time.
 AT_ONCE = 20
+#: Time for a client to answer, in seconds.
+ANSWER_SECONDS = 10.0
 #: So long requests are gathered for one note, in seconds.
 GATHER_SECONDS = 1.5
 #: How long somebody waits for what a client says to a decision, in seconds.
@@ -32,16 +37,14 @@ class RequestDesk:
     def __init__(
         self,
         record: Record,
-        client: RequestClient,
+        actions: ClientActions,
         is_connected: Callable[[str], bool],
         resume: Callable[[str], None],
     ) -> None:
-        self._record, self._client = record, client
+        self._record, self._actions = record, actions
         self._is_connected, self._resume = is_connected, resume
         self._answers, self._tasks = KeptTasks(), KeptTasks()
         self._is_wanted, self._is_open = False, True
-        self._settled = asyncio.Event()
-        """Set, and replaced, whenever a client has said something."""
 
     def arrive(self, request: IncomingRequest) -> "asyncio.Future[None]":
         """Put on record what a client reports; returns at once."""
@@ -67,20 +70,21 @@ class RequestDesk:
             self.look()
 
     async def wait_decided(self, pks: Collection[int]) -> None:
-        """Return once a client has said what came of decisions, or after a while."""
+        """Return once clients have said what came of decisions that this process tells them, or
+        after a while."""
         self.look()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WAIT_SECONDS):
-                while True:
-                    settled = self._settled
-                    if not await self._record.submit(deciding.find_under_way, pks):
-                        return
-                    await settled.wait()
+                while under_way := [
+                    *(task for name, task in self._tasks.items() if name == "answers"),
+                    *(task for pk, task in self._answers.items() if pk in pks),
+                ]:
+                    await asyncio.wait(under_way)
 
     async def obey(self, reply: RequestReply, person: str, language: str) -> str:
         """Carry out what an owner said; what is said of that."""
-        if refusal := telling.refuse_reply(reply, language):
-            return refusal
+        if len(reply.reason) > MOST_REASON:
+            return pick_sentence(telling.TOO_LONG, "", language) % MOST_REASON
         pks, is_approval = reply.requests, reply.is_approval
         await self._record.submit(
             partial(deciding.decide, is_approval=is_approval, by=person, reason=reply.reason), pks
@@ -98,21 +102,26 @@ class RequestDesk:
         while self._is_wanted and len(self._answers) < AT_ONCE:
             self._is_wanted = False
             with log_errors(logger, "Decisions over requests could not be looked up"):
-                room = AT_ONCE - len(self._answers)
+                under_way = frozenset(self._answers)
                 claimed = await self._record.submit(
-                    deciding.claim_decided, self._record.process_id, self._is_connected, room
+                    deciding.claim_decided,
+                    self._record.process_id,
+                    self._is_connected,
+                    under_way,
+                    AT_ONCE - len(under_way),
                 )
-                for pk, answer in claimed:
-                    task = self._answers.begin(self._answer(pk, answer), "request", pk)
+                for pk, chat, action, params in claimed:
+                    work = self._answer(pk, chat, action, params)
+                    task = self._answers.begin(work, "request", pk)
                     task.add_done_callback(lambda _done: self.look())
 
-    async def _answer(self, pk: int, answer: RequestAnswer) -> None:
+    async def _answer(
+        self, pk: int, chat: ChatAddress, action: str, params: dict[str, object]
+    ) -> None:
         with log_errors(logger, "What became of request #%s could not be written", pk):
             crash_points.hit_crash_point("request_claimed")
-            outcome = await self._client(answer)
+            outcome = await self._actions.perform(chat, action, params, ANSWER_SECONDS)
             await self._record.submit(deciding.settle, pk, self._record.process_id, outcome)
-        self._settled.set()
-        self._settled = asyncio.Event()
 
     async def _tell(self) -> None:
         await asyncio.sleep(GATHER_SECONDS)

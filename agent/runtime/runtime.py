@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import logging
 import uuid
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -62,7 +62,6 @@ from tools.time_limits import TIME_LIMITS
 if TYPE_CHECKING:
     from agent.chat.undoing import Undoing
     from agent.domain.alerts import AlertLook
-    from agent.domain.requests import RequestClient, RequestReply
     from agent.record.arrivals.events import EventDesk, TakenEvent
     from agent.runtime.alert_watch import AlertWatch
     from agent.runtime.daily_work import DailyWork
@@ -106,8 +105,7 @@ class Runtime:
     _undoing: "Undoing | None" = None
     """None until something is taken back."""
     _requests: "RequestDesk | None" = None
-    answer_request: "RequestClient | None" = None
-    """What tells clients what is decided over requests; None where there are no clients."""
+    """None until there is a request."""
 
     def __init__(
         self,
@@ -148,13 +146,18 @@ class Runtime:
         self._outbox, self._actions = outbox, actions
         conversations = self._build_conversations(outbox, actions)
         conversations.names = source
-        conversations.decide_requests = self._decide_requests
+        conversations.decide_requests = lambda *said: self.requests.obey(*said)
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self._steering = Steering(
-            outbox, self.inbox, hand_messages, self._tell_decided, actions, self._find_undoing
+            outbox,
+            self.inbox,
+            hand_messages,
+            lambda pks: self.requests.wait_decided(pks),
+            actions,
+            self._find_undoing,
         )
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()
@@ -277,23 +280,17 @@ class Runtime:
         if self._requests is None:
             from agent.runtime.request_desk import RequestDesk
 
-            if self.answer_request is None:
+            if self._actions is None:
                 raise LookupError("no clients can be answered in this process")
             self._requests = RequestDesk(
                 self.record,
-                self.answer_request,
+                self._actions,
                 lambda account: self._steering.outbox.is_connected(
                     ChatAddress(account, "private", "")
                 ),
                 self._wake,
             )
         return self._requests
-
-    async def _decide_requests(self, reply: "RequestReply", person: str, language: str) -> str:
-        return await self.requests.obey(reply, person, language)
-
-    async def _tell_decided(self, pks: Collection[int]) -> None:
-        await self.requests.wait_decided(pks)
 
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""
@@ -426,7 +423,7 @@ class Runtime:
                 self._look_at_alerts()
                 if self._reminders is not None:
                     self._reminders.check_time()
-                if self.has_requests and self.answer_request is not None:
+                if self.has_requests and self._actions is not None:
                     await self.requests.check()
                 await asyncio.gather(
                     self.inbox.audit(),

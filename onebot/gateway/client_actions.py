@@ -18,10 +18,11 @@ from agent.domain.client_actions import (
     GroupRole,
 )
 from agent.domain.events import ChatNotice, EventKind
+from agent.domain.states import AWAY
 from agent.domain.types import ChatAddress
 from agent.run.message_sender import new_echo
 from onebot.connections.client import OneBotClient
-from onebot.protocol.actions import OneBotError
+from onebot.protocol.actions import NotConnected, OneBotError
 from onebot.protocol.segments import id_number, parse_id, value_text
 
 #: Groups, and people of each, of whom something is remembered.
@@ -29,7 +30,7 @@ MOST_GROUPS, MOST_MEMBERS = 500, 500
 #: How long a rank is believed, and that a client did not tell it, in seconds.
 BELIEVED, UNTOLD = 600.0, 30.0
 NAME_LIMIT = 100
-UNSUPPORTED, NOT_CONNECTED = 1404, "the account is not connected"
+UNSUPPORTED = 1404
 #: Notices, and actions of our own, after which something else is known of people in a group.
 CHANGES = (EventKind.ADMIN, EventKind.JOIN, EventKind.LEAVE, EventKind.CARD, EventKind.TITLE)
 CHANGING = frozenset({"set_group_card", "set_group_special_title", "set_group_kick"})
@@ -108,7 +109,8 @@ class OneBotActions:
                 account, action, _numbered(params), new_echo(), seconds
             )
         except OneBotError as error:
-            return ActionOutcome(is_unknown=error.may_have_arrived, words=str(error))
+            words = AWAY if isinstance(error, NotConnected) else str(error)
+            return ActionOutcome(is_unknown=error.may_have_arrived, words=words)
         if response.is_unsupported and unsupported is not None:
             unsupported.add(action)
         return ActionOutcome(

@@ -61,7 +61,6 @@ from tools.error_boundary import LogLimit, capture_error, log_errors
 
 if TYPE_CHECKING:
     from agent.domain.alerts import AlertLook
-    from agent.domain.requests import AnswerOutcome, RequestAnswer
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -148,7 +147,6 @@ class Gateway:
         self._media = OneBotMedia(self._client)
         self._actions = OneBotActions(self._client)
         self.runtime = Runtime(self._delivery, self._media, [events], find_alerts, self._actions)
-        self.runtime.answer_request = self._answer_request
         self.runtime.record.live.subscribe(lambda *_: self._reload_tokens(), "accounts")
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
         self._introductions = Introductions(
@@ -388,7 +386,10 @@ class Gateway:
         now = timezone.now()
         self._keep(self.runtime.record.submit_batched(bots.save_client_events, (event, now)))
         if event.post_type == "request":
-            self._take_request(event)
+            from onebot.protocol.requests import read_request
+
+            if request := read_request(event):
+                self._keep(self.runtime.requests.arrive(request))
         if notice is None:
             return
         if notice.kind == EventKind.ACCOUNT:
@@ -411,18 +412,6 @@ class Gateway:
         if notice.kind == EventKind.JOIN and self.runtime.has_requests:
             requests = self.runtime.requests
             self._keep(requests.note_join(chat.account, chat.peer_id, notice.user_id))
-
-    def _take_request(self, event: OtherEvent) -> None:
-        """Somebody asks to be let in."""
-        from onebot.protocol.requests import read_request
-
-        if request := read_request(event, event.self_id):
-            self._keep(self.runtime.requests.arrive(request))
-
-    async def _answer_request(self, answer: "RequestAnswer") -> "AnswerOutcome":
-        from onebot.gateway.requests import answer_request
-
-        return await answer_request(self._client, answer)
 
     async def _perform(
         self, account: str, text: str, echo: str, timeout_seconds: float

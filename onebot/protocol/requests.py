@@ -1,12 +1,6 @@
-"""Requests as clients report them, and the actions that answer them."""
+"""Requests as clients report them."""
 
-from agent.domain.requests import (
-    MOST_COMMENT,
-    Flag,
-    IncomingRequest,
-    RequestAnswer,
-    RequestKind,
-)
+from agent.domain.requests import MOST_COMMENT, Flag, IncomingRequest, RequestKind
 from onebot.protocol.events import OtherEvent, parse_time
 from onebot.protocol.frames import CUT_END
 from onebot.protocol.segments import parse_id, value_text
@@ -15,30 +9,29 @@ from onebot.protocol.segments import parse_id, value_text
 MOST_FLAG = 2**16
 #: No level of QQ comes near.
 MOST_LEVEL = 10_000
-_GROUP_KINDS = {"add": RequestKind.JOIN, "invite": RequestKind.INVITE}
+_KINDS = {
+    ("friend", ""): RequestKind.FRIEND,
+    ("group", "add"): RequestKind.JOIN,
+    ("group", "invite"): RequestKind.INVITE,
+}
 
 
-def read_request(event: OtherEvent, self_id: str) -> IncomingRequest | None:
+def read_request(event: OtherEvent) -> IncomingRequest | None:
     """The request that ``event`` reports; None for another event, or one that does not say who and
     where."""
-    if event.post_type != "request":
+    raw, is_group = event.raw, event.detail_type == "group"
+    kind = _KINDS.get((event.detail_type, event.sub_type if is_group else ""))
+    user_id, group_id, *inviters = (
+        parse_id(raw.get(name)) for name in ("user_id", "group_id", "invitor_id", "inviter_id")
+    )
+    is_somewhere = not is_group or group_id not in ("", "0")
+    if event.post_type != "request" or kind is None or not user_id or not is_somewhere:
         return None
-    raw, user_id = event.raw, parse_id(event.raw.get("user_id"))
-    kind, group_id = RequestKind.FRIEND, ""
-    if event.detail_type == "group" and event.sub_type in _GROUP_KINDS:
-        kind, group_id = _GROUP_KINDS[event.sub_type], parse_id(raw.get("group_id"))
-        if group_id in ("", "0"):
-            return None
-    elif event.detail_type != "friend":
-        return None
-    if not user_id:
-        return None
-    inviters = (parse_id(raw.get(name)) for name in ("invitor_id", "inviter_id"))
     return IncomingRequest(
-        account=event.self_id or self_id,
+        account=event.self_id,
         kind=kind,
         user_id=user_id,
-        group_id=group_id,
+        group_id=group_id if is_group else "",
         comment=value_text(raw.get("comment")).strip()[:MOST_COMMENT],
         flag=_read_flag(event.flag),
         inviter_id=next((one for one in inviters if one not in ("", "0")), ""),
@@ -49,13 +42,10 @@ def read_request(event: OtherEvent, self_id: str) -> IncomingRequest | None:
 
 def _read_flag(value: object) -> Flag | None:
     """``value`` where it can go back as it came."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    if isinstance(value, str) and (
-        not 0 < len(value.encode()) <= MOST_FLAG or value.endswith(CUT_END)
-    ):
-        return None
-    return value
+    if isinstance(value, str):
+        is_whole = 0 < len(value.encode()) <= MOST_FLAG and not value.endswith(CUT_END)
+        return value if is_whole else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _read_level(value: object) -> int | None:
@@ -63,14 +53,3 @@ def _read_level(value: object) -> int | None:
     digits = parse_id(value)
     level = int(digits) if digits.isascii() and digits.isdigit() else 0
     return level if 0 < level <= MOST_LEVEL else None
-
-
-def answer_action(answer: RequestAnswer) -> tuple[str, dict[str, object]]:
-    """Name and parameters of the action that tells a client a decision."""
-    params: dict[str, object] = {"flag": answer.flag, "approve": answer.is_approval}
-    if answer.kind == RequestKind.FRIEND:
-        return "set_friend_add_request", {**params, "remark": ""}
-    sub_type = "add" if answer.kind == RequestKind.JOIN else "invite"
-    # "type" is its name in older documents, which some clients follow
-    kinds = {"sub_type": sub_type, "type": sub_type}
-    return "set_group_add_request", {**params, **kinds, "reason": answer.reason}

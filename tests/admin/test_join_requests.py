@@ -60,7 +60,7 @@ def test_a_second_decision_changes_nothing_and_says_so(browser: Client):
 def test_what_cannot_be_answered_is_not_approved_and_no_act_is_on_record(browser: Client):
     row = asked(flag=None, reason="no flag \u202e")
     answer = browser.post(f"{LIST}{row.pk}/act/approve/", follow=True)
-    assert "It still waits: no flag" in answer.content.decode()
+    assert "Waiting: no flag" in answer.content.decode()
     assert "\u202e" not in answer.content.decode()
     assert (decision(row), OperatorAct.objects.count()) == ("waiting", 0)
 
@@ -110,6 +110,13 @@ def test_a_rule_is_saved_with_its_history_and_warns_where_it_lets_everybody_in(b
     assert "lets everybody in" in shown
     assert "frost" in shown  # its history
     assert "lets everybody in" in page(browser, RULES)
+
+
+def test_the_list_says_also_that_a_rule_decides_over_nobody(browser: Client):
+    RequestRule.objects.create(words="a\nb", per_day=0)
+    shown = page(browser, RULES)
+    assert "Decisions a day: 0" in shown
+    assert "a, b" in shown
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,20 @@ async def test_one_that_waits_is_approved_from_its_page(live, cockpit, bot, flag
     await bot.no_action()
 
 
+async def test_nobody_waits_for_an_account_that_is_away(live, cockpit):
+    account = fresh_id()
+    async with client(live, account) as bot:
+        obey(bot)
+        user = await ask(bot)
+        waiting = await row(live, bot, user)
+    await live.row("SELECT 1 FROM onebot_bot WHERE self_id = ? AND NOT online", str(bot.self_id))
+    async with asyncio.timeout(5):
+        await asyncio.to_thread(press, cockpit, waiting["id"], "refuse")
+    assert (await row(live, bot, user))["decision"] == "refuse"
+    async with client(live, account) as bot:
+        assert (await bot.next_action())["params"]["flag"] == "f"
+
+
 async def test_many_are_refused_from_the_list_with_words(live, cockpit, bot):
     users = [await ask(bot, f"m{number}", request_type="friend") for number in range(3)]
     rows = [await row(live, bot, user) for user in users]

@@ -6,6 +6,7 @@ Nobody is let in where no rule says so.
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Count, Q
 from django.utils import timezone
@@ -13,10 +14,12 @@ from django.utils import timezone
 from agent.domain.requests import LEFT, NO_FLAG, IncomingRequest, RequestKind, RuleAction
 from agent.domain.states import PauseReason
 from agent.models import ChatSession, JoinRequest
-from agent.record.requests.rules import load_rule_book
+from agent.record.requests.rules import RuleBook
+from tools.error_boundary import LogLimit
 from tools.live_rows import ConfigVersion, LiveKind
 
 logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
 State = JoinRequest.State
 #: A request that is reported again so long after its end, in the same words, is still the same.
 SAME_FOR = timedelta(days=1)
@@ -26,7 +29,7 @@ MOST_WAITING = 2_000
 
 def take_in(requests: Sequence[IncomingRequest]) -> list[None]:
     """Put on record what is new of ``requests``, as work to do where a rule decides."""
-    now, book = timezone.now(), load_rule_book()
+    book = RuleBook()
     known = _find_known({one.key for one in requests})
     left = find_left({(one.account, one.group_id) for one in requests if one.group_id})
     room = _find_room({one.account for one in requests})
@@ -40,10 +43,11 @@ def take_in(requests: Sequence[IncomingRequest]) -> list[None]:
             continue
         row = known[one.key] = _build(one)
         if one.kind == RequestKind.JOIN and (one.account, one.group_id) in left:
-            row.state, row.reason, row.decided_at = State.EXPIRED, LEFT, now
+            row.state, row.reason, row.decided_at = State.EXPIRED, LEFT, timezone.now()
         else:
-            row.rule, action = book.judge(one)
-            _obey(row, action)
+            row.rule, action = book.judge(row)
+            if row.rule is not None:
+                decide_over(row, action, str(row.rule), row.rule.reason)
         room[one.account] -= row.state == State.WAITING
         made.append(row)
     if made:
@@ -72,11 +76,9 @@ def _find_known(keys: Collection[str]) -> dict[str, JoinRequest]:
 def _is_same(row: JoinRequest, request: IncomingRequest) -> bool:
     """Whether ``row`` is this request, and not an earlier one of the same person: some clients name
     all of these alike."""
-    if row.state == State.WAITING:
-        return True
     ended = row.decided_at or row.created_at
     is_near = (request.happened_at or timezone.now()) - ended < SAME_FOR
-    return is_near and row.comment == request.comment
+    return row.state == State.WAITING or (is_near and row.comment == request.comment)
 
 
 def _find_room(accounts: Iterable[str]) -> dict[str, int]:
@@ -87,29 +89,18 @@ def _find_room(accounts: Iterable[str]) -> dict[str, int]:
 
 
 def _build(request: IncomingRequest) -> JoinRequest:
-    return JoinRequest(
-        account=request.account,
-        kind=request.kind,
-        user_id=request.user_id,
-        group_id=request.group_id,
-        inviter_id=request.inviter_id,
-        level=request.level,
-        comment=request.comment,
-        flag=request.flag,
-        key=request.key,
-        reason="" if request.flag is not None else NO_FLAG,
-    )
+    same = ("account", "kind", "user_id", "group_id", "inviter_id", "level", "comment", "flag")
+    values: dict[str, Any] = {name: getattr(request, name) for name in (*same, "key")}
+    return JoinRequest(reason="" if request.flag is not None else NO_FLAG, **values)
 
 
-def _obey(row: JoinRequest, action: RuleAction) -> None:
-    """What the rule of ``row`` decides is written here, and carried out later."""
-    if row.rule is None or action == RuleAction.WAIT:
+def decide_over(row: JoinRequest, action: str, by: str, reason: str) -> None:
+    """Write a decision into ``row``, not yet into the database: it is work to do. What cannot be
+    answered is never approved, and refused here alone."""
+    if action == RuleAction.WAIT or (row.flag is None and action == RuleAction.APPROVE):
         return
-    is_refusal = action == RuleAction.REFUSE
-    if row.flag is None and not is_refusal:
-        return
-    row.decided_by, row.decided_at = str(row.rule), timezone.now()
-    row.reason = row.rule.reason if is_refusal else ""
+    row.decided_by, row.decided_at = by[:200], timezone.now()
+    row.reason = reason if action == RuleAction.REFUSE else ""
     if row.flag is None:
         row.state = State.REFUSED
     else:

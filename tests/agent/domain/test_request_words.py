@@ -1,13 +1,12 @@
-"""What owners are told of requests, and what they say to them."""
+"""What is said of requests by those who ask, by owners and by clients."""
 
 import pytest
 
 from agent.domain.requests import (
-    IncomingRequest,
-    RequestKind,
+    DECIDED_BEFORE,
     RequestReply,
-    build_note,
     parse_request_reply as parse,
+    read_answer,
 )
 
 
@@ -35,21 +34,33 @@ def test_other_words_decide_nothing(text):
     assert parse(text) is None
 
 
-def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
-    words = "hi\n#8 批准 123456\u202e{pk}"
-    told = {
-        7: IncomingRequest("1", RequestKind.JOIN, "20002", "30003", words, "f"),
-        9: IncomingRequest("1", RequestKind.INVITE, "20003", "30004", "x" * 5_000, "f"),
-    }
-    note = build_note(told, 40)
-    lines = note.splitlines()
-    assert [line[:2] for line in lines[1:3]] == ["#7", "#9"]
-    assert r"\u6279\u51c6" in lines[1]
-    assert "\u202e" not in note
-    assert len(note) < 1_200
-    assert "38" in lines[3]
-
-
 def test_a_comment_made_to_be_read_slowly_is_read_at_once():
     words = "问题：" + "\n" * 100_000
-    assert IncomingRequest("1", RequestKind.JOIN, "2", "3", words, "f").answer == words
+    assert read_answer(words) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "is_decided"),
+    [
+        ("FLAG_HAS_BEEN_CHECKED", True),
+        ("该请求已被处理", True),
+        ("消息已被处理", True),
+        ("已被其他管理员处理", True),
+        ("请求已处理", True),
+        ("请勿重复处理", True),
+        ("加群申请已过期", True),
+        ("This request has already been handled", True),
+        ("request already approved", True),
+        ("flag expired", True),
+        ("No such request", False),
+        ("FLAG不存在", False),
+        ("处理失败", False),
+        ("无法处理该请求", False),
+        ("群不存在或已解散", False),
+        ("账号已被冻结", False),
+        ("cannot be processed", False),
+        ("retcode 120", False),
+    ],
+)
+def test_words_for_what_was_decided_elsewhere(words, is_decided):
+    assert (DECIDED_BEFORE.search(words) is not None) == is_decided

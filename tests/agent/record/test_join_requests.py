@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agent.domain.client_actions import ActionOutcome
 from agent.domain.requests import (
-    SHOWN,
-    AnswerOutcome,
-    AnswerResult,
+    NOT_KNOWN_TO_CLIENT,
+    UNKNOWN,
     IncomingRequest,
     RequestKind,
     RequestReply,
@@ -23,6 +23,7 @@ from agent.record.requests import telling
 from agent.record.requests.arriving import MOST_WAITING, take_in
 from agent.record.requests.deciding import claim_decided, decide, note_joins, settle, sweep
 from agent.record.waiting import expiry
+from agent.runtime.request_desk import RequestDesk
 from tests.admin.record import answered, chat, said
 from tests.agent.talk import message
 
@@ -45,7 +46,7 @@ def rule(**fields: Any) -> RequestRule:
 def claim(process: str = "p1", **options: Any) -> list[Any]:
     alive = {"last_seen_at": timezone.now(), "pid": 1}
     ServerProcess.objects.get_or_create(pk=process, defaults=alive)
-    usual: dict[str, Any] = {"is_connected": lambda _account: True, "room": 10}
+    usual: dict[str, Any] = {"is_connected": lambda _account: True, "under_way": (), "room": 10}
     return claim_decided(process, **usual | options)
 
 
@@ -130,6 +131,21 @@ def test_a_rule_decides_as_often_a_day_as_it_may():
     assert asked(flag="next").decision == "approve"
 
 
+def test_what_was_decided_elsewhere_does_not_count_for_a_rule():
+    rule(per_day=1)
+    asked()
+    waiting = asked(flag="f2", user_id="20003")
+    JoinRequest.objects.update(decided_at=timezone.now() - timedelta(days=1))
+    note_joins([("10001", "30003", "20003")])
+    assert fresh(waiting).state == "expired"
+    assert asked(flag="f3").decision == "approve"
+
+
+def test_another_person_under_the_flag_of_the_first_is_a_request_of_its_own():
+    row, other = asked(flag=1), asked(flag=1, user_id="20003")
+    assert (row.user_id, other.user_id) == ("20002", "20003")
+
+
 def test_only_the_answer_to_the_question_of_the_group_counts():
     rule(words="frost")
     assert asked(comment="问题：frost?\n答案：no").decision == ""
@@ -148,17 +164,22 @@ def test_what_has_no_flag_can_only_be_refused_here():
 
 
 def test_a_decision_is_claimed_once_and_settled_by_what_the_client_says():
-    outcomes = {
-        AnswerOutcome(AnswerResult.DONE): ("approved", "ann", ""),
-        AnswerOutcome(AnswerResult.DECIDED, "已处理"): ("expired", "ann", "已处理"),
-        AnswerOutcome(AnswerResult.REFUSED, "No such request"): ("waiting", "", "No such request"),
-    }
-    for outcome, state in outcomes.items():
-        row = asked(flag=outcome.words)
+    outcomes = [
+        (ActionOutcome(is_success=True), ("approved", "ann", "")),
+        (ActionOutcome(words="已处理"), ("expired", "ann", "已处理")),
+        (ActionOutcome(words="No such request"), ("waiting", "", "No such request")),
+        (ActionOutcome(words="x" * 501), ("waiting", "", "x" * 500)),
+        (ActionOutcome(words="Timeout", is_unknown=True), ("waiting", "", UNKNOWN)),
+        (ActionOutcome(is_unsupported=True), ("waiting", "", NOT_KNOWN_TO_CLIENT)),
+    ]
+    for number, (outcome, state) in enumerate(outcomes):
+        row = asked(flag=number)
         assert decide([row.pk], is_approval=True, by="ann") == [row.pk]
         assert decide([row.pk], is_approval=False, by="bob") == []
-        [(pk, answer)] = claim()
-        assert (answer.flag, answer.is_approval, claim()) == (outcome.words, True, [])
+        [(pk, at, action, params)] = claim()
+        assert (at.account, action) == ("10001", "set_group_add_request")
+        assert (params["flag"], params["approve"]) == (number, True)
+        assert claim(under_way={pk}) == []
         settle(pk, "another", outcome)
         assert fresh(row).decision == "approve"
         settle(pk, "p1", outcome)
@@ -173,6 +194,16 @@ def test_one_that_was_being_told_when_its_process_died_is_not_told_again():
     assert claim("p2") == []
     assert (fresh(row).state, row.decision) == ("waiting", "")
     assert "Nobody knows" in row.reason
+
+
+def test_one_that_nobody_is_telling_any_more_is_open_again():
+    row = asked()
+    decide([row.pk], is_approval=True, by="ann")
+    [(pk, *_)] = claim()
+    assert claim(under_way={pk}) == []
+    assert fresh(row).decision == "approve"
+    assert claim(under_way=()) == []  # what came of it could not be written
+    assert (fresh(row).decision, "Nobody knows" in row.reason) == ("", True)
 
 
 def test_a_decision_waits_a_while_for_its_account_and_then_for_somebody():
@@ -214,7 +245,7 @@ def test_a_flood_is_kept_within_bounds_and_told_in_one_note():
     assert telling.tell_waiting(lambda _account: {"666"}) == []
     [note] = Message.objects.filter(reason="owner_note")
     assert note.raw
-    assert (len(note.raw["requests"]), "1990" in note.text) == (SHOWN, True)
+    assert (len(note.raw["requests"]), "1990" in note.text) == (telling.SHOWN, True)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +259,27 @@ def test_the_more_notes_there_were_the_longer_the_next_one_waits(notes, ago, is_
         JoinRequest.objects.filter(pk=asked(flag=f"f{number}").pk).update(told_at=told_at)
     asked(flag="new")
     assert telling.tell_waiting(lambda _account: {"666"}) == (["10001"] if is_told else [])
+
+
+def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
+    words = "hi\n#8 批准 123456\u202e{pk}"
+    told = [
+        JoinRequest(pk=7, kind="join", user_id="20002", group_id="30003", comment=words),
+        JoinRequest(pk=9, kind="invite", user_id="20003", group_id="4", comment="x" * 5_000),
+    ]
+    note = telling.build_note(told, 40)
+    lines = note.splitlines()
+    assert [line[:2] for line in lines[1:3]] == ["#7", "#9"]
+    assert r"\u6279\u51c6" in lines[1]
+    assert "\u202e" not in note
+    assert len(note) < 1_200
+    assert "38" in lines[3]
+
+
+async def test_words_that_no_client_takes_are_not_sent():
+    nothing: Any = None
+    desk = RequestDesk(nothing, nothing, nothing, nothing)
+    assert "200" in await desk.obey(RequestReply(False, "x" * 201), "666", "zh-hans")
 
 
 def test_owners_nobody_knows_are_not_told():
@@ -264,8 +316,6 @@ def test_an_owner_hears_how_requests_stand_and_what_is_not_done():
         f"#{late.pk}: refused by bob.",
     ]
     assert said[2].startswith(f"#{odd.pk}: it still waits. The client gave no flag")
-    assert telling.refuse_reply(RequestReply(False, "x" * 200), "en") == ""
-    assert "200" in telling.refuse_reply(RequestReply(False, "x" * 201), "zh-hans")
 
 
 def test_a_person_is_erased_from_requests_and_old_ones_go_once_they_are_over():
