@@ -197,8 +197,9 @@ async def _check_role(context: ToolExecutionContext, least: GroupRole) -> None:
 
 
 def _asker(context: ToolExecutionContext) -> Asker:
-    rank = RANKS.get(context.sender_role, 0) if context.believes_sender else 0
-    return Asker(context.user_id, rank, context.is_owner)
+    if not context.believes_sender:  # whoever writes there says who he is
+        return Asker("")
+    return Asker(context.user_id, RANKS.get(context.sender_role, 0), context.is_owner)
 
 
 async def _rest(context: ToolExecutionContext, *, asks: bool = False) -> CallBasis:
