@@ -58,7 +58,7 @@ class NotActed(Exception):  # noqa: N818 - the word says what happened
 async def find_own(actions: ClientActions, chat: ChatAddress, least: GroupRole) -> GroupMember:
     """The account as a member of the group. Raises :class:`NotActed` where it is less than
     ``least``."""
-    own = await actions.find_member(chat, chat.account)
+    own = await actions.find_member(chat, chat.account) if chat.kind == "group" else None
     if own is None or own.rank < RANKS[least]:
         raise NotActed(OWN_TOO_LOW if own else OWN_UNKNOWN, role=least)
     return own
