@@ -29,7 +29,7 @@ MOST_GROUPS, MOST_MEMBERS = 500, 500
 #: How long a rank is believed, and that a client did not tell it, in seconds.
 BELIEVED, UNTOLD = 600.0, 30.0
 NAME_LIMIT = 100
-UNSUPPORTED, NOT_CONNECTED = 1404, "the account is not connected"
+UNSUPPORTED = 1404
 #: Notices, and actions of our own, after which something else is known of people in a group.
 CHANGES = (EventKind.ADMIN, EventKind.JOIN, EventKind.LEAVE, EventKind.CARD, EventKind.TITLE)
 CHANGING = frozenset({"set_group_card", "set_group_special_title", "set_group_kick"})
@@ -55,9 +55,11 @@ class OneBotActions:
         seconds: float = ACT_SECONDS,
         instead: tuple[str, Mapping[str, object]] | None = None,
     ) -> ActionOutcome:
-        outcome = await self._call(chat.account, action, params, seconds)
-        if action in CHANGING:
-            self._groups.pop((chat.account, chat.peer_id), None)
+        try:
+            outcome = await self._call(chat.account, action, params, seconds)
+        finally:  # also one that was cut off may have been carried out
+            if action in CHANGING:
+                self._groups.pop((chat.account, chat.peer_id), None)
         if outcome.is_unsupported and instead is not None:
             return await self._call(chat.account, *instead, seconds)
         return outcome
