@@ -68,7 +68,7 @@ class OneBotActions:
         key = chat.account, chat.peer_id
         group = self._groups.setdefault(key, {})
         self._groups.move_to_end(key)
-        while len(self._groups) > MOST_GROUPS:
+        if len(self._groups) > MOST_GROUPS:
             self._groups.popitem(last=False)
         known = group.get(user_id)
         if known is None or known.until <= time.monotonic():
@@ -76,8 +76,11 @@ class OneBotActions:
             outcome = await self._call(chat.account, "get_group_member_info", params, ASK_SECONDS)
             member = _parse_member(outcome, user_id)
             known = _Known(member, time.monotonic() + (BELIEVED if member else UNTOLD))
-            if self._client.unsupported(chat.account) is not None:  # connected to this process
-                self._remember(key, group, user_id, known)
+            is_here = self._client.unsupported(chat.account) is not None
+            if is_here and self._groups.get(key) is group:  # and no notice has come meanwhile
+                if len(group) >= MOST_MEMBERS:
+                    group.clear()
+                group[user_id] = known
         return known.member
 
     def connected(self, account: str) -> None:
@@ -89,15 +92,6 @@ class OneBotActions:
         """A client reports a notice of ``chat``."""
         if notice.kind in CHANGES:
             self._groups.pop((chat.account, chat.peer_id), None)
-
-    def _remember(
-        self, key: tuple[str, str], group: dict[str, _Known], user_id: str, known: _Known
-    ) -> None:
-        if self._groups.get(key) is not group:  # what was asked before a notice counts no more
-            return
-        if len(group) >= MOST_MEMBERS:
-            group.clear()
-        group[user_id] = known
 
     async def _call(
         self, account: str, action: str, params: Mapping[str, object], seconds: float
