@@ -52,7 +52,6 @@ OTHERS_WORDS: Sentence = (
     "私聊中只能撤回机器人自己的消息。",
     "In a private chat only the bot's own words can be taken back.",
 )
-NO_FILE: Sentence = ("这不是文件的 file_id。", "That is not the id of a file.")
 #: The storage area of group files, which go-cqhttp requires.
 FILES = 102
 #: Characters of the message that an act rests on that a question shows.
@@ -98,9 +97,9 @@ async def perform(
         return await carry_out(actions, chat, action, params, instead, seconds)
 
 
-def say(context: ToolExecutionContext, sentence: Sentence, **values: object) -> str:
+def say(context: ToolExecutionContext, sentence: Sentence) -> str:
     """``sentence`` in Chinese for the model, or in the language of who gave a command."""
-    return pick_sentence(sentence, "", _language(context)).format(**values)
+    return pick_sentence(sentence, "", _language(context))
 
 
 def _language(context: ToolExecutionContext) -> str:
@@ -139,7 +138,7 @@ async def look_at_person(invocation: ToolInvocation, context: ToolExecutionConte
 async def look_at_group(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
     """Whether the account may do it; no path is taken for a file. Raises :class:`ToolFailed`."""
     if ".." in str(invocation.arguments.get("file_id")):
-        raise ToolFailed(say(context, NO_FILE))
+        raise ToolFailed(say(context, ("这不是文件的 file_id。", "That is not the id of a file.")))
     if get_services(context).actions is not None:
         await _check_role(context, LEAST_ROLE[invocation.tool_name])
     return await _rest(context)
@@ -217,16 +216,16 @@ def _as_basis(
 # --- The acts, and what takes them back --------------------------------------------------------
 
 
-async def _do(
-    context: ToolExecutionContext,
-    action: str,
-    params: Mapping[str, object],
-    done: Sentence = ("", ""),
-    **values: object,
-) -> str:
-    """Have it done; what is said then, with ``params`` and ``values`` as its values."""
+async def _act(context: ToolExecutionContext, action: str, done: Sentence, **params: object) -> str:
+    """Have it done; ``done`` is said then."""
     await perform(context, action, params)
-    return say(context, done, **params, **values)
+    return say(context, done)
+
+
+async def _act_in_group(
+    context: ToolExecutionContext, action: str, done: Sentence, **params: object
+) -> str:
+    return await _act(context, action, done, group_id=context.group_id, **params)
 
 
 async def _rename(
@@ -235,19 +234,15 @@ async def _rename(
     """Have the card or title of ``person`` replaced; the one of before is noted for whoever takes
     it back."""
     member = await _check_person(context, act, person)
-    text = await _do(context, action, _in_group(context, user_id=person, **new), done)
+    text = await _act_in_group(context, action, done, user_id=person, **new)
     noted = {"before": member.title if act == "set_member_title" else member.card}
     return ToolExecutionResult(act, success=True, content=text, structured_content=noted)
-
-
-def _in_group(context: ToolExecutionContext, **params: object) -> dict[str, object]:
-    return {"group_id": context.group_id, **params}
 
 
 async def take_back(call: RecordedCall, context: ToolExecutionContext) -> str:
     """Do what undoes an act that was done."""
     action, params = BACK[call.tool_name](call.arguments, call.structured_content or {})
-    return await _do(context, action, _in_group(context, **params))
+    return await _act_in_group(context, action, ("", ""), **params)
 
 
 BACK: Mapping[str, Callable[[dict[str, Any], dict[str, Any]], tuple[str, dict[str, Any]]]] = {
@@ -284,16 +279,19 @@ async def mute_member(
     user_id: UserId,
     minutes: Annotated[int, "分钟", Field(ge=1, le=MOST_MINUTES)],
 ) -> str:
-    params = _in_group(context, user_id=user_id, duration=minutes * 60)
-    done = ("已将 {user_id} 禁言 {minutes} 分钟。", "{user_id} is muted for {minutes} minutes.")
-    return await _do(context, "set_group_ban", params, done, minutes=minutes)
+    return await _act_in_group(
+        context,
+        "set_group_ban",
+        (f"已将 {user_id} 禁言 {minutes} 分钟。", f"{user_id} is muted for {minutes} minutes."),
+        user_id=user_id,
+        duration=minutes * 60,
+    )
 
 
 @tool(**options("unmute_member", description="解除本群一名成员的禁言。", look_ahead=look_at_person))
 async def unmute_member(context: ToolExecutionContext, user_id: UserId) -> str:
-    params = _in_group(context, user_id=user_id, duration=0)
-    done = ("已解除 {user_id} 的禁言。", "{user_id} may speak again.")
-    return await _do(context, "set_group_ban", params, done)
+    done = (f"已解除 {user_id} 的禁言。", f"{user_id} may speak again.")
+    return await _act_in_group(context, "set_group_ban", done, user_id=user_id, duration=0)
 
 
 @tool(
@@ -309,7 +307,7 @@ async def mute_group(
     context: ToolExecutionContext, on: Annotated[bool, "true 打开，false 关闭"]
 ) -> str:
     done = (f"已{'打开' if on else '关闭'}全员禁言。", "Done.")
-    return await _do(context, "set_group_whole_ban", _in_group(context, enable=on), done)
+    return await _act_in_group(context, "set_group_whole_ban", done, enable=on)
 
 
 @tool(
@@ -326,9 +324,13 @@ async def kick_member(
     user_id: UserId,
     reject_again: Annotated[bool, "是否不再接受他的加群申请"] = False,
 ) -> str:
-    params = _in_group(context, user_id=user_id, reject_add_request=reject_again)
-    done = ("已将 {user_id} 移出本群。", "{user_id} is removed from the group.")
-    return await _do(context, "set_group_kick", params, done)
+    return await _act_in_group(
+        context,
+        "set_group_kick",
+        (f"已将 {user_id} 移出本群。", f"{user_id} is removed from the group."),
+        user_id=user_id,
+        reject_add_request=reject_again,
+    )
 
 
 @tool(
@@ -341,7 +343,7 @@ async def kick_member(
 )
 async def recall_message(context: ToolExecutionContext, message_id: MessageId) -> str:
     done = ("已撤回这条消息。", "The message is taken back.")
-    return await _do(context, "delete_msg", {"message_id": message_id}, done)
+    return await _act(context, "delete_msg", done, message_id=message_id)
 
 
 @tool(
@@ -357,9 +359,14 @@ async def set_member_card(
     user_id: UserId,
     card: Annotated[str, "新的群名片；空字符串为去掉名片", Field(max_length=60)],
 ) -> ToolExecutionResult:
-    done = ("已修改 {user_id} 的群名片。", "The card of {user_id} is changed.")
-    new = {"card": " ".join(card.split())}
-    return await _rename(context, "set_member_card", "set_group_card", user_id, done, **new)
+    return await _rename(
+        context,
+        "set_member_card",
+        "set_group_card",
+        user_id,
+        (f"已修改 {user_id} 的群名片。", f"The card of {user_id} is changed."),
+        card=" ".join(card.split()),
+    )
 
 
 @tool(
@@ -376,10 +383,14 @@ async def set_member_title(
     user_id: UserId,
     title: Annotated[str, "新的头衔；空字符串为去掉头衔", Field(max_length=18)],
 ) -> ToolExecutionResult:
-    done = ("已设置 {user_id} 的头衔。", "The title of {user_id} is set.")
-    new = {"special_title": " ".join(title.split()), "duration": -1}
     return await _rename(
-        context, "set_member_title", "set_group_special_title", user_id, done, **new
+        context,
+        "set_member_title",
+        "set_group_special_title",
+        user_id,
+        (f"已设置 {user_id} 的头衔。", f"The title of {user_id} is set."),
+        special_title=" ".join(title.split()),
+        duration=-1,
     )
 
 
@@ -397,7 +408,7 @@ async def set_essence(
     on: Annotated[bool, "true 设为精华（默认），false 取消"] = True,
 ) -> str:
     action, verb = ("set_essence_msg", "设为") if on else ("delete_essence_msg", "取消")
-    return await _do(context, action, {"message_id": message_id}, (f"已{verb}精华。", "Done."))
+    return await _act(context, action, (f"已{verb}精华。", "Done."), message_id=message_id)
 
 
 @tool(
@@ -413,7 +424,7 @@ async def announce(
     text: Annotated[str, "公告的内容", Field(min_length=1, max_length=1_000, pattern=r"\S")],
 ) -> str:
     done = ("群公告已发布。", "The announcement is made.")
-    return await _do(context, "_send_group_notice", _in_group(context, content=text), done)
+    return await _act_in_group(context, "_send_group_notice", done, content=text)
 
 
 @tool(
@@ -429,8 +440,7 @@ async def delete_file(
     file_id: Annotated[str, "群文件的 file_id", Field(min_length=1, max_length=500)],
 ) -> str:
     done = ("已删除这个群文件。", "The file is deleted.")
-    params = _in_group(context, file_id=file_id, busid=FILES)
-    return await _do(context, "delete_group_file", params, done)
+    return await _act_in_group(context, "delete_group_file", done, file_id=file_id, busid=FILES)
 
 
 TOOLS = (

@@ -76,7 +76,9 @@ async def _ask(
     **params: object,
 ) -> _Answer:
     """What the client says of the group, in that ``shape``. Raises :class:`ToolFailed`."""
-    params["group_id"] = _group(context).peer_id
+    if not context.is_group_chat:
+        raise ToolFailed("这里是私聊，不是群。")
+    params["group_id"] = context.group_id
     try:
         data = await perform(context, action, params, seconds=seconds)
     except OutcomeUnknown as error:
@@ -84,13 +86,6 @@ async def _ask(
     if not isinstance(data, shape):
         raise ToolFailed(NOT_GIVEN)
     return data
-
-
-def _group(context: ToolExecutionContext) -> ChatAddress:
-    chat = get_sender(context).chat
-    if chat.kind != "group":
-        raise ToolFailed("这里是私聊，不是群。")
-    return chat
 
 
 def _person(context: ToolExecutionContext, user_id: str) -> str:
@@ -147,10 +142,10 @@ async def get_member(context: ToolExecutionContext, user_id: UserId) -> ToolExec
 
 @tool(**_question("get_group", "查看本群的名称、人数和全员禁言。"))
 async def get_group(context: ToolExecutionContext) -> ToolExecutionResult:
-    chat, data = _group(context), await _ask(context, "get_group_info", dict)
-    if word(data, "group_id") not in ("", chat.peer_id):
+    data = await _ask(context, "get_group_info", dict)
+    if word(data, "group_id") not in ("", context.group_id):
         raise ToolFailed(NOT_GIVEN)
-    return _told("get_group", [group_line({**data, "group_id": chat.peer_id})])
+    return _told("get_group", [group_line({**data, "group_id": context.group_id})])
 
 
 @tool(**_question("list_files", "列出本群的文件和文件夹。"))
@@ -183,7 +178,7 @@ def build_file_tool(downloads: MediaDownloader | None) -> FunctionTool:
         context: ToolExecutionContext,
         file_id: Annotated[_Handle, "list_files 列出的 file_id"],
     ) -> ToolExecutionResult:
-        chat, known = _group(context), await _find_file(context, file_id)
+        known = await _find_file(context, file_id)
         shelf = {"busid": number(known, "busid")} if "busid" in known else {}
         ref = _file_ref(await _ask(context, "get_group_file_url", dict, file_id=file_id, **shelf))
         if ref is None or downloads is None:
@@ -191,7 +186,7 @@ def build_file_tool(downloads: MediaDownloader | None) -> FunctionTool:
         line, name = file_line({**known, "file_id": file_id}), file_name(known)
         try:
             async with asyncio.timeout(settings.MEDIA_FETCH_SECONDS):
-                words = await _read(downloads, reader, chat, ref)
+                words = await _read(downloads, reader, get_sender(context).chat, ref)
         except TimeoutError:
             return _told("get_file", [line], "文件没有在限定的时间内下载完。")
         except MediaUnavailable as error:
