@@ -14,7 +14,6 @@ from pydantic import Field
 from agent.domain.client_actions import (
     ACT_SECONDS,
     RANKS,
-    ActionOutcome,
     ClientActions,
     GroupMember,
     GroupRole,
@@ -24,13 +23,14 @@ from agent.domain.group_acts import (
     LEAST_ROLE,
     MOST_MINUTES,
     NO_CLIENT,
+    UNKNOWN,
     Asker,
     Sentence,
     roles_for,
 )
 from agent.record.chats.chat_record import ReplyTarget, find_targets
 from agent.record.chats.rests_on import find_basis
-from agent.run.acting import NotActed, carry_out, check_person, explain_outcome, find_own
+from agent.run.acting import NotActed, carry_out, check_person, find_own
 from agent.run.services import get_sender, get_services
 from tools.contract import (
     CallBasis,
@@ -52,7 +52,6 @@ OTHERS_WORDS: Sentence = (
     "私聊中只能撤回机器人自己的消息。",
     "In a private chat only the bot's own words can be taken back.",
 )
-NO_FILE: Sentence = ("这不是文件的 file_id。", "That is not the id of a file.")
 #: The storage area of group files, which go-cqhttp requires.
 FILES = 102
 #: Characters of the message that an act rests on that a question shows.
@@ -79,7 +78,7 @@ def options(
         default_config=DefaultConfig(
             enabled=False, visibility="deferred", scope=scope, calls_per_day_chat=calls_per_day_chat
         ),
-        on_timeout=explain(ActionOutcome(is_unknown=True)),
+        on_timeout=UNKNOWN[0],
     )
     return {**given, **more}
 
@@ -93,20 +92,14 @@ async def perform(
 ) -> Any:
     """What the client answers to ``action``. Raises :class:`ToolFailed` with one sentence, where it
     was not carried out, :class:`OutcomeUnknown` where nobody can tell."""
-    actions = _actions(context)
+    actions, chat = _actions(context), get_sender(context).chat
     with _telling(context):
-        chat = get_sender(context).chat
         return await carry_out(actions, chat, action, params, instead, seconds)
 
 
-def explain(outcome: ActionOutcome, language: str = "zh-hans") -> str:
-    """Why an act did not succeed, in Chinese for the model."""
-    return explain_outcome(outcome).say(language)
-
-
-def say(context: ToolExecutionContext, sentence: Sentence, **values: object) -> str:
+def say(context: ToolExecutionContext, sentence: Sentence) -> str:
     """``sentence`` in Chinese for the model, or in the language of who gave a command."""
-    return pick_sentence(sentence, "", _language(context)).format(**values)
+    return pick_sentence(sentence, "", _language(context))
 
 
 def _language(context: ToolExecutionContext) -> str:
@@ -125,7 +118,7 @@ def _telling(context: ToolExecutionContext) -> Iterator[None]:
     try:
         yield
     except NotActed as error:
-        kind = OutcomeUnknown if error.is_unknown else ToolFailed
+        kind = OutcomeUnknown if error.sentence is UNKNOWN else ToolFailed
         raise kind(error.say(_language(context))) from error
 
 
@@ -145,7 +138,7 @@ async def look_at_person(invocation: ToolInvocation, context: ToolExecutionConte
 async def look_at_group(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
     """Whether the account may do it; no path is taken for a file. Raises :class:`ToolFailed`."""
     if ".." in str(invocation.arguments.get("file_id")):
-        raise ToolFailed(say(context, NO_FILE))
+        raise ToolFailed(say(context, ("这不是文件的 file_id。", "That is not the id of a file.")))
     if get_services(context).actions is not None:
         await _check_role(context, LEAST_ROLE[invocation.tool_name])
     return await _rest(context)
@@ -154,29 +147,26 @@ async def look_at_group(invocation: ToolInvocation, context: ToolExecutionContex
 async def look_at_message(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
     """Whether a message of this chat may be taken back, or kept. Raises :class:`ToolFailed`. Taking
     back others' words is asked about."""
-    message_id = str(invocation.arguments["message_id"])
     if get_services(context).actions is None:
         return CallBasis()
-    message = await _find_message(context, message_id)
-    account = str(context.metadata.get("account", ""))
-    is_own = message.sender_id in ("", account)
+    message_id = str(invocation.arguments["message_id"])
+    message, asks = await find_message(context, message_id), True
     if invocation.tool_name == "set_essence":
         await _check_role(context, LEAST_ROLE["set_essence"])
         asks = not _asker(context).is_manager
-    elif is_own:
+    elif message.sender_id in ("", _account(context)):
         return CallBasis()
     elif not context.is_group_chat:
         raise ToolFailed(say(context, OTHERS_WORDS))
     else:
         await _check_person(context, "mute_member", message.sender_id)
-        asks = True
-    return _as_basis(message_id, message, account, asks=asks)
+    return _as_basis(context, message_id, message, asks=asks)
 
 
-async def _find_message(context: ToolExecutionContext, message_id: str) -> ReplyTarget:
+async def find_message(context: ToolExecutionContext, message_id: str) -> ReplyTarget:
+    """A message of this chat that is still there. Raises :class:`ToolFailed`."""
     sender = get_sender(context)
-    find = sender.journal.record.submit(find_targets, sender.session_pk, message_id)
-    message = await find
+    message = await sender.journal.record.submit(find_targets, sender.session_pk, message_id)
     if message is None or message.is_recalled:
         raise ToolFailed(say(context, NO_MESSAGE))
     return message
@@ -197,8 +187,9 @@ async def _check_role(context: ToolExecutionContext, least: GroupRole) -> None:
 
 
 def _asker(context: ToolExecutionContext) -> Asker:
-    rank = RANKS.get(context.sender_role, 0) if context.believes_sender else 0
-    return Asker(context.user_id, rank, context.is_owner)
+    if not context.believes_sender:  # whoever writes there says who he is
+        return Asker("")
+    return Asker(context.user_id, RANKS.get(context.sender_role, 0), context.is_owner)
 
 
 async def _rest(context: ToolExecutionContext, *, asks: bool = False) -> CallBasis:
@@ -207,13 +198,17 @@ async def _rest(context: ToolExecutionContext, *, asks: bool = False) -> CallBas
         return CallBasis(asks=asks)
     asked = str(context.metadata.get("message_id", ""))
     found = await sender.journal.record.submit(find_basis, sender.session_pk, asked)
-    if found is None:
-        return CallBasis(asks=asks)
-    return _as_basis(*found, str(context.metadata.get("account", "")), asks=asks)
+    return _as_basis(context, *found, asks=asks) if found else CallBasis(asks=asks)
 
 
-def _as_basis(message_id: str, message: ReplyTarget, account: str, *, asks: bool) -> CallBasis:
-    who = message.sender_id or account
+def _account(context: ToolExecutionContext) -> str:
+    return str(context.metadata.get("account", ""))
+
+
+def _as_basis(
+    context: ToolExecutionContext, message_id: str, message: ReplyTarget, *, asks: bool
+) -> CallBasis:
+    who = message.sender_id or _account(context)
     said_by = f"{message.sender_name} ({who})" if message.sender_name else who
     return CallBasis(asks, message_id, said_by, message.text[:QUOTED])
 
@@ -221,26 +216,33 @@ def _as_basis(message_id: str, message: ReplyTarget, account: str, *, asks: bool
 # --- The acts, and what takes them back --------------------------------------------------------
 
 
-async def _do(
-    context: ToolExecutionContext,
-    action: str,
-    params: Mapping[str, object],
-    done: Sentence = ("", ""),
-    **values: object,
-) -> str:
-    """Have it done; what is said then."""
+async def _act(context: ToolExecutionContext, action: str, done: Sentence, **params: object) -> str:
+    """Have it done; ``done`` is said then."""
     await perform(context, action, params)
-    return say(context, done, **values)
+    return say(context, done)
 
 
-def _in_group(context: ToolExecutionContext, **params: object) -> dict[str, object]:
-    return {"group_id": context.group_id, **params}
+async def _act_in_group(
+    context: ToolExecutionContext, action: str, done: Sentence, **params: object
+) -> str:
+    return await _act(context, action, done, group_id=context.group_id, **params)
+
+
+async def _rename(
+    context: ToolExecutionContext, act: str, action: str, person: str, done: Sentence, **new: object
+) -> ToolExecutionResult:
+    """Have the card or title of ``person`` replaced; the one of before is noted for whoever takes
+    it back."""
+    member = await _check_person(context, act, person)
+    text = await _act_in_group(context, action, done, user_id=person, **new)
+    noted = {"before": member.title if act == "set_member_title" else member.card}
+    return ToolExecutionResult(act, success=True, content=text, structured_content=noted)
 
 
 async def take_back(call: RecordedCall, context: ToolExecutionContext) -> str:
     """Do what undoes an act that was done."""
     action, params = BACK[call.tool_name](call.arguments, call.structured_content or {})
-    return await _do(context, action, _in_group(context, **params))
+    return await _act_in_group(context, action, ("", ""), **params)
 
 
 BACK: Mapping[str, Callable[[dict[str, Any], dict[str, Any]], tuple[str, dict[str, Any]]]] = {
@@ -277,16 +279,19 @@ async def mute_member(
     user_id: UserId,
     minutes: Annotated[int, "分钟", Field(ge=1, le=MOST_MINUTES)],
 ) -> str:
-    params = _in_group(context, user_id=user_id, duration=minutes * 60)
-    done = ("已将 {person} 禁言 {minutes} 分钟。", "{person} is muted for {minutes} minutes.")
-    return await _do(context, "set_group_ban", params, done, person=user_id, minutes=minutes)
+    return await _act_in_group(
+        context,
+        "set_group_ban",
+        (f"已将 {user_id} 禁言 {minutes} 分钟。", f"{user_id} is muted for {minutes} minutes."),
+        user_id=user_id,
+        duration=minutes * 60,
+    )
 
 
 @tool(**options("unmute_member", description="解除本群一名成员的禁言。", look_ahead=look_at_person))
 async def unmute_member(context: ToolExecutionContext, user_id: UserId) -> str:
-    params = _in_group(context, user_id=user_id, duration=0)
-    done = ("已解除 {person} 的禁言。", "{person} may speak again.")
-    return await _do(context, "set_group_ban", params, done, person=user_id)
+    done = (f"已解除 {user_id} 的禁言。", f"{user_id} may speak again.")
+    return await _act_in_group(context, "set_group_ban", done, user_id=user_id, duration=0)
 
 
 @tool(
@@ -301,8 +306,8 @@ async def unmute_member(context: ToolExecutionContext, user_id: UserId) -> str:
 async def mute_group(
     context: ToolExecutionContext, on: Annotated[bool, "true 打开，false 关闭"]
 ) -> str:
-    done = ("已打开全员禁言。", "Done.") if on else ("已关闭全员禁言。", "Done.")
-    return await _do(context, "set_group_whole_ban", _in_group(context, enable=on), done)
+    done = (f"已{'打开' if on else '关闭'}全员禁言。", "Done.")
+    return await _act_in_group(context, "set_group_whole_ban", done, enable=on)
 
 
 @tool(
@@ -319,9 +324,13 @@ async def kick_member(
     user_id: UserId,
     reject_again: Annotated[bool, "是否不再接受他的加群申请"] = False,
 ) -> str:
-    params = _in_group(context, user_id=user_id, reject_add_request=reject_again)
-    done = ("已将 {person} 移出本群。", "{person} is removed from the group.")
-    return await _do(context, "set_group_kick", params, done, person=user_id)
+    return await _act_in_group(
+        context,
+        "set_group_kick",
+        (f"已将 {user_id} 移出本群。", f"{user_id} is removed from the group."),
+        user_id=user_id,
+        reject_add_request=reject_again,
+    )
 
 
 @tool(
@@ -334,7 +343,7 @@ async def kick_member(
 )
 async def recall_message(context: ToolExecutionContext, message_id: MessageId) -> str:
     done = ("已撤回这条消息。", "The message is taken back.")
-    return await _do(context, "delete_msg", {"message_id": message_id}, done)
+    return await _act(context, "delete_msg", done, message_id=message_id)
 
 
 @tool(
@@ -350,11 +359,14 @@ async def set_member_card(
     user_id: UserId,
     card: Annotated[str, "新的群名片；空字符串为去掉名片", Field(max_length=60)],
 ) -> ToolExecutionResult:
-    before = await _check_person(context, "set_member_card", user_id)
-    params = _in_group(context, user_id=user_id, card=" ".join(card.split()))
-    done = ("已修改 {person} 的群名片。", "The card of {person} is changed.")
-    text = await _do(context, "set_group_card", params, done, person=user_id)
-    return _noting("set_member_card", text, before.card)
+    return await _rename(
+        context,
+        "set_member_card",
+        "set_group_card",
+        user_id,
+        (f"已修改 {user_id} 的群名片。", f"The card of {user_id} is changed."),
+        card=" ".join(card.split()),
+    )
 
 
 @tool(
@@ -371,11 +383,15 @@ async def set_member_title(
     user_id: UserId,
     title: Annotated[str, "新的头衔；空字符串为去掉头衔", Field(max_length=18)],
 ) -> ToolExecutionResult:
-    before = await _check_person(context, "set_member_title", user_id)
-    params = _in_group(context, user_id=user_id, special_title=" ".join(title.split()), duration=-1)
-    done = ("已设置 {person} 的头衔。", "The title of {person} is set.")
-    text = await _do(context, "set_group_special_title", params, done, person=user_id)
-    return _noting("set_member_title", text, before.title)
+    return await _rename(
+        context,
+        "set_member_title",
+        "set_group_special_title",
+        user_id,
+        (f"已设置 {user_id} 的头衔。", f"The title of {user_id} is set."),
+        special_title=" ".join(title.split()),
+        duration=-1,
+    )
 
 
 @tool(
@@ -391,9 +407,8 @@ async def set_essence(
     message_id: MessageId,
     on: Annotated[bool, "true 设为精华（默认），false 取消"] = True,
 ) -> str:
-    action = "set_essence_msg" if on else "delete_essence_msg"
-    done = ("已设为精华。", "Done.") if on else ("已取消精华。", "Done.")
-    return await _do(context, action, {"message_id": message_id}, done)
+    action, verb = ("set_essence_msg", "设为") if on else ("delete_essence_msg", "取消")
+    return await _act(context, action, (f"已{verb}精华。", "Done."), message_id=message_id)
 
 
 @tool(
@@ -409,7 +424,7 @@ async def announce(
     text: Annotated[str, "公告的内容", Field(min_length=1, max_length=1_000, pattern=r"\S")],
 ) -> str:
     done = ("群公告已发布。", "The announcement is made.")
-    return await _do(context, "_send_group_notice", _in_group(context, content=text), done)
+    return await _act_in_group(context, "_send_group_notice", done, content=text)
 
 
 @tool(
@@ -424,16 +439,8 @@ async def delete_file(
     context: ToolExecutionContext,
     file_id: Annotated[str, "群文件的 file_id", Field(min_length=1, max_length=500)],
 ) -> str:
-    params = _in_group(context, file_id=file_id, busid=FILES)
     done = ("已删除这个群文件。", "The file is deleted.")
-    return await _do(context, "delete_group_file", params, done)
-
-
-def _noting(name: str, text: str, before: str) -> ToolExecutionResult:
-    """A success that keeps what was there before, for whoever takes it back."""
-    return ToolExecutionResult(
-        name, success=True, content=text, structured_content={"before": before}
-    )
+    return await _act_in_group(context, "delete_group_file", done, file_id=file_id, busid=FILES)
 
 
 TOOLS = (

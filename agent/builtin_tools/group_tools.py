@@ -3,17 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from django.conf import settings
 from django.utils.translation import gettext
 from pydantic import Field
 
 from agent.builtin_tools.acts import (
-    NO_MESSAGE,
     MessageId,
     UserId,
-    explain,
+    find_message,
     options,
     perform,
     say,
@@ -36,10 +35,15 @@ from agent.domain.group_acts import IS_SELF, NOT_ONE_PERSON, PERSON
 from agent.domain.types import ChatAddress, MediaRef, MediaUnavailable
 from agent.media.document_reader import CUT, DocumentExtractor
 from agent.media.downloads import DownloadAllowance, MediaDownloader
-from agent.record.chats.chat_record import find_targets
-from agent.run.services import get_sender, get_services
+from agent.run.services import get_sender
 from agent.run.tool_results import FENCED
-from tools.contract import RecordedCall, ToolExecutionContext, ToolExecutionResult, ToolFailed
+from tools.contract import (
+    OutcomeUnknown,
+    RecordedCall,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolFailed,
+)
 from tools.error_boundary import LogLimit
 from tools.functions.function_tool import FunctionTool, ToolOptions, tool
 from tools.text.fences import FenceKind, fence_values, label_file
@@ -52,14 +56,10 @@ ASK_SECONDS, LIST_SECONDS = 7.0, 30.0
 #: Members or files of one result.
 LISTED = 50
 
-NO_GROUP = "这里是私聊，不是群。"
 NOT_GIVEN = "客户端没有给出这些资料。"
 NO_ANSWER = "客户端没有及时回答，可以稍后再试。"
-ONLY_PEER = "私聊中只能对对方这样做。"
-NO_FILE = "客户端没有给出可以下载的文件。"
-NOT_LOADED = "文件没有下载成功，它可能太大，或已失效。"
-TOO_SLOW = "文件没有在限定的时间内下载完。"
 
+_Answer = TypeVar("_Answer", list[Any], dict[str, Any])
 _Handle = Annotated[str, Field(min_length=1, max_length=LONGEST_HANDLE)]
 
 
@@ -69,23 +69,23 @@ def _question(name: str, description: str) -> ToolOptions:
 
 
 async def _ask(
-    context: ToolExecutionContext, action: str, seconds: float = ASK_SECONDS, **params: object
-) -> Any:
-    """What the client says of the group. Raises :class:`ToolFailed`."""
-    chat, actions = _group(context), get_services(context).actions
-    if actions is None:
+    context: ToolExecutionContext,
+    action: str,
+    shape: type[_Answer],
+    seconds: float = ASK_SECONDS,
+    **params: object,
+) -> _Answer:
+    """What the client says of the group, in that ``shape``. Raises :class:`ToolFailed`."""
+    if not context.is_group_chat:
+        raise ToolFailed("这里是私聊，不是群。")
+    params["group_id"] = context.group_id
+    try:
+        data = await perform(context, action, params, seconds=seconds)
+    except OutcomeUnknown as error:
+        raise ToolFailed(NO_ANSWER) from error
+    if not isinstance(data, shape):
         raise ToolFailed(NOT_GIVEN)
-    outcome = await actions.perform(chat, action, {"group_id": chat.peer_id, **params}, seconds)
-    if outcome.is_success:
-        return outcome.data
-    raise ToolFailed(NO_ANSWER if outcome.is_unknown else explain(outcome))
-
-
-def _group(context: ToolExecutionContext) -> ChatAddress:
-    chat = get_sender(context).chat
-    if chat.kind != "group":
-        raise ToolFailed(NO_GROUP)
-    return chat
+    return data
 
 
 def _person(context: ToolExecutionContext, user_id: str) -> str:
@@ -123,9 +123,7 @@ async def list_members(
         Literal["owner", "admin", "member"] | None, "只列出群主、管理员或普通成员"
     ] = None,
 ) -> ToolExecutionResult:
-    data = await _ask(context, "get_group_member_list", LIST_SECONDS)
-    if not isinstance(data, list):
-        raise ToolFailed(NOT_GIVEN)
+    data = await _ask(context, "get_group_member_list", list, LIST_SECONDS)
     found = await asyncio.to_thread(select_members, data, search, role or "")
     lines = _fitted(found, member_line)
     left = len(found) - len(lines)
@@ -136,18 +134,18 @@ async def list_members(
 @tool(**_question("get_member", "查看本群一名成员：身份、头衔、入群和发言时间、禁言。"))
 async def get_member(context: ToolExecutionContext, user_id: UserId) -> ToolExecutionResult:
     person = _person(context, user_id)
-    data = await _ask(context, "get_group_member_info", user_id=person)
-    if not isinstance(data, dict) or word(data, "user_id") not in ("", person):
+    data = await _ask(context, "get_group_member_info", dict, user_id=person)
+    if word(data, "user_id") not in ("", person):
         raise ToolFailed(NOT_GIVEN)
     return _told("get_member", [member_line({**data, "user_id": person}, is_whole=True)])
 
 
 @tool(**_question("get_group", "查看本群的名称、人数和全员禁言。"))
 async def get_group(context: ToolExecutionContext) -> ToolExecutionResult:
-    chat, data = _group(context), await _ask(context, "get_group_info")
-    if not isinstance(data, dict) or word(data, "group_id") not in ("", chat.peer_id):
+    data = await _ask(context, "get_group_info", dict)
+    if word(data, "group_id") not in ("", context.group_id):
         raise ToolFailed(NOT_GIVEN)
-    return _told("get_group", [group_line({**data, "group_id": chat.peer_id})])
+    return _told("get_group", [group_line({**data, "group_id": context.group_id})])
 
 
 @tool(**_question("list_files", "列出本群的文件和文件夹。"))
@@ -158,12 +156,10 @@ async def list_files(
     ] = "",
 ) -> ToolExecutionResult:
     data = (
-        await _ask(context, "get_group_files_by_folder", LIST_SECONDS, folder_id=folder)
+        await _ask(context, "get_group_files_by_folder", dict, LIST_SECONDS, folder_id=folder)
         if folder
-        else await _ask(context, "get_group_root_files", LIST_SECONDS)
+        else await _ask(context, "get_group_root_files", dict, LIST_SECONDS)
     )
-    if not isinstance(data, dict):
-        raise ToolFailed(NOT_GIVEN)
     folders, files = folder_rows(data, "folders"), folder_rows(data, "files")
     lines = _fitted(folders, folder_line)
     lines += _fitted(files, file_line)
@@ -182,18 +178,17 @@ def build_file_tool(downloads: MediaDownloader | None) -> FunctionTool:
         context: ToolExecutionContext,
         file_id: Annotated[_Handle, "list_files 列出的 file_id"],
     ) -> ToolExecutionResult:
-        chat, known = _group(context), await _find_file(context, file_id)
+        known = await _find_file(context, file_id)
         shelf = {"busid": number(known, "busid")} if "busid" in known else {}
-        answer = await _ask(context, "get_group_file_url", file_id=file_id, **shelf)
-        ref = _file_ref(answer)
+        ref = _file_ref(await _ask(context, "get_group_file_url", dict, file_id=file_id, **shelf))
         if ref is None or downloads is None:
-            raise ToolFailed(NO_FILE)
+            raise ToolFailed("客户端没有给出可以下载的文件。")
         line, name = file_line({**known, "file_id": file_id}), file_name(known)
         try:
             async with asyncio.timeout(settings.MEDIA_FETCH_SECONDS):
-                words = await _read(downloads, reader, chat, ref)
+                words = await _read(downloads, reader, get_sender(context).chat, ref)
         except TimeoutError:
-            return _told("get_file", [line], TOO_SLOW)
+            return _told("get_file", [line], "文件没有在限定的时间内下载完。")
         except MediaUnavailable as error:
             return _told("get_file", [line], f"没有读到内容：{gettext(str(error))}")
         return _told("get_file", [line], label_file(words, name or "file").strip())
@@ -204,17 +199,15 @@ def build_file_tool(downloads: MediaDownloader | None) -> FunctionTool:
 async def _find_file(context: ToolExecutionContext, file_id: str) -> Mapping[str, object]:
     """What the group's first folder says of a file; nothing where it is not there."""
     try:
-        data = await _ask(context, "get_group_root_files")
+        data = await _ask(context, "get_group_root_files", dict)
     except ToolFailed:
         return {}
     files = (row for row in folder_rows(data, "files") if word(row, "file_id", "id") == file_id)
     return next(files, {})
 
 
-def _file_ref(answer: object) -> MediaRef | None:
-    url = answer.get("url") if isinstance(answer, dict) else None
-    if not isinstance(url, str):
-        return None
+def _file_ref(answer: Mapping[str, object]) -> MediaRef | None:
+    url = str(answer.get("url"))
     if url.startswith("base64://"):
         return MediaRef("file", data=url.removeprefix("base64://"))
     return MediaRef("file", url=url) if url.startswith(("http://", "https://")) else None
@@ -229,19 +222,18 @@ async def _read(
         kept = await downloads.get(chat, ref, allowance, lambda mime: True)
     except MediaUnavailable as error:
         logger.info("A file of %s was not downloaded: %s", chat.place, error)
-        raise MediaUnavailable(NOT_LOADED) from error
+        raise MediaUnavailable("文件没有下载成功，它可能太大，或已失效。") from error
     beginning = await reader.beginning(kept.path, settings.FILE_EXCERPT_CHARS)
     return beginning.text if beginning.is_whole else f"{beginning.text}{CUT}"
 
 
 @tool(**options("poke", scope="all", description="戳一戳本群的一名成员，或私聊的对方。"))
 async def poke(context: ToolExecutionContext, user_id: UserId) -> str:
-    chat, person = get_sender(context).chat, _other(context, user_id)
-    where = {"group_id": chat.peer_id} if chat.kind == "group" else {}
-    params = {**where, "user_id": person}
-    action = "group_poke" if where else "friend_poke"
+    params, action = {"user_id": _other(context, user_id)}, "friend_poke"
+    if context.is_group_chat:
+        params, action = {"group_id": context.group_id, **params}, "group_poke"
     await perform(context, action, params, ("send_poke", params))
-    return f"已戳 {person}。"
+    return f"已戳 {params['user_id']}。"
 
 
 @tool(**options("like", scope="all", description="给一个人的资料卡点赞。"))
@@ -261,13 +253,13 @@ def _other(context: ToolExecutionContext, user_id: str) -> str:
     if person == chat.account:
         raise ToolFailed(say(context, IS_SELF))
     if chat.kind == "private" and person != chat.peer_id:
-        raise ToolFailed(ONLY_PEER)
+        raise ToolFailed("私聊中只能对对方这样做。")
     return person
 
 
 async def undo_react(call: RecordedCall, context: ToolExecutionContext) -> str:
-    message_id, emoji = (str(call.arguments[name]) for name in ("message_id", "emoji"))
-    await _mark(context, message_id, emoji, is_on=False)
+    given = call.arguments
+    await _mark(context, str(given["message_id"]), str(given["emoji"]), is_on=False)
     return ""
 
 
@@ -287,10 +279,7 @@ async def react(
     message_id: MessageId,
     emoji: Annotated[str, "表情的编号，例如 76 是赞", Field(pattern=r"^[0-9]{1,9}$")],
 ) -> str:
-    sender = get_sender(context)
-    target = await sender.journal.record.submit(find_targets, sender.session_pk, message_id)
-    if target is None or target.is_recalled:
-        raise ToolFailed(say(context, NO_MESSAGE))
+    await find_message(context, message_id)
     await _mark(context, message_id, emoji, is_on=True)
     return "已回应。"
 

@@ -22,7 +22,6 @@ from tools.functions.function_tool import NonBlank, ToolOptions, tool
 from tools.registry.catalogue import DefaultConfig
 
 SENT = "已发送"
-NOT_HERE = "这里只能发送文字。"
 #: Messages of one forward: clients take about as many.
 MOST_NODES = 100
 _Url = Annotated[str, Field(max_length=2_000)]
@@ -119,7 +118,7 @@ async def _send(
 
 def _sender(context: ToolExecutionContext) -> MessageSender:
     if (sender := get_sender(context)).chat.platform != "onebot":
-        raise ToolFailed(NOT_HERE)
+        raise ToolFailed("这里只能发送文字。")
     return sender
 
 

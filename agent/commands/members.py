@@ -23,6 +23,11 @@ from tools.registry.settings import ToolSettings
 _MENTION = re.compile(r"\[@([^\]\s]{1,64})\]")
 _SPAN = re.compile(r"(\d{1,9})\s*(m|min|分|分钟|h|小时|d|天)?", re.IGNORECASE)
 _UNITS = {"h": 60, "小时": 60, "d": 1_440, "天": 1_440}
+_TOOLS = {
+    CommandName.MUTE: "mute_member",
+    CommandName.UNMUTE: "unmute_member",
+    CommandName.KICK: "kick_member",
+}
 CALL_ID = "command"
 BAD_SPAN = ("禁言的时间是 1 分钟到 30 天。", "A mute takes from one minute to 30 days.")
 
@@ -42,17 +47,13 @@ def read_wanted(command: Command) -> WantedCall | None:
         people, rest = [first] if first else [], rest.strip()
     if len(people) != 1:
         return None
-    person = {"user_id": people[0]}
-    if command.name is CommandName.MUTE:
-        span = _SPAN.fullmatch(rest)
-        if span is None:
-            return None
-        minutes = int(span[1]) * _UNITS.get((span[2] or "m").lower(), 1)
-        return WantedCall("mute_member", {**person, "minutes": minutes})
-    if rest:
+    given: dict[str, Any] = {"user_id": people[0]}
+    if command.name is not CommandName.MUTE:
+        return None if rest else WantedCall(_TOOLS[command.name], given)
+    if (span := _SPAN.fullmatch(rest)) is None:
         return None
-    unmutes = command.name is CommandName.UNMUTE
-    return WantedCall("unmute_member" if unmutes else "kick_member", person)
+    given["minutes"] = int(span[1]) * _UNITS.get((span[2] or "m").lower(), 1)
+    return WantedCall(_TOOLS[command.name], given)
 
 
 async def act(run: MessageRun, call: CommandCall) -> str:
@@ -84,12 +85,13 @@ async def act(run: MessageRun, call: CommandCall) -> str:
 async def _call(
     run: MessageRun, call: CommandCall, wanted: WantedCall, pk: int, language: str
 ) -> ToolExecutionResult:
+    """Make the call, for which no row has to be on: only its limits count."""
     services = RunServices(sender=run.sender, actions=call.services.actions)
     context = build_tool_context(call.message, call.account, services, own_role="owner")
     context.metadata["language"] = language
-    row = run.sender.journal.record.live.current.tools.get(wanted.tool)
+    rows = run.sender.journal.record.live.current.tools
     open_row = replace(
-        row or ToolSettings(wanted.tool),
+        rows.get(wanted.tool) or ToolSettings(wanted.tool),
         enabled=True,
         visibility=ToolVisibility.VISIBLE.value,
         scope=ToolScope.GROUP.value,

@@ -6,7 +6,6 @@ from typing import Any
 from agent.domain.client_actions import (
     ACT_SECONDS,
     RANKS,
-    ActionOutcome,
     ClientActions,
     GroupMember,
     GroupRole,
@@ -41,12 +40,9 @@ class NotActed(Exception):  # noqa: N818 - the word says what happened
         person: str = "",
         role: GroupRole = "member",
         words: str = "",
-        *,
-        is_unknown: bool = False,
     ) -> None:
         super().__init__(sentence[1])
         self.sentence, self.person, self.role, self.words = sentence, person, role, words
-        self.is_unknown = is_unknown
 
     def say(self, language: str) -> str:
         """Why, in one sentence."""
@@ -58,7 +54,7 @@ class NotActed(Exception):  # noqa: N818 - the word says what happened
 async def find_own(actions: ClientActions, chat: ChatAddress, least: GroupRole) -> GroupMember:
     """The account as a member of the group. Raises :class:`NotActed` where it is less than
     ``least``."""
-    own = await actions.find_member(chat, chat.account)
+    own = await actions.find_member(chat, chat.account) if chat.kind == "group" else None
     if own is None or own.rank < RANKS[least]:
         raise NotActed(OWN_TOO_LOW if own else OWN_UNKNOWN, role=least)
     return own
@@ -97,15 +93,8 @@ async def carry_out(
 ) -> Any:
     """What the client answers. Raises :class:`NotActed`."""
     outcome = await actions.perform(chat, action, params, seconds, instead)
-    if not outcome.is_success:
-        raise explain_outcome(outcome)
-    return outcome.data
-
-
-def explain_outcome(outcome: ActionOutcome) -> NotActed:
-    """Why an act did not succeed."""
-    if outcome.is_unknown:
-        return NotActed(UNKNOWN, is_unknown=True)
-    if outcome.is_unsupported:
-        return NotActed(UNSUPPORTED)
-    return NotActed(REFUSED, words=outcome.words[:WORDS] or f"retcode {outcome.retcode}")
+    if outcome.is_success:
+        return outcome.data
+    if outcome.is_unknown or outcome.is_unsupported:
+        raise NotActed(UNKNOWN if outcome.is_unknown else UNSUPPORTED)
+    raise NotActed(REFUSED, words=outcome.words[:WORDS] or f"retcode {outcome.retcode}")

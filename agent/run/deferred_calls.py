@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from agent.domain.approvals import NO_BASIS, build_approval_question
-from agent.domain.group_acts import LEAST_ROLE
 from agent.domain.types import MessagePart
 from agent.record.run_journal import RunJournal
-from agent.record.waiting.approvals import ApprovalRequest, waiting_text
+from agent.record.waiting.approvals import ApprovalRequest
 from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import MessageSender
 from agent.run.tool_results import build_pending_result
@@ -63,21 +62,19 @@ class DeferredCalls:
             )
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
-        by_managers = self._speaker.chat.kind == "group" and name in LEAST_ROLE
         text = build_approval_question(
             name,
             arguments,
             asked.code,
             language=self._language,
             basis=basis,
-            by_managers=by_managers,
+            by_managers=asked.by_managers,
         )
         parts = self._parts(text, basis.message_id, is_loud=asked.is_loud)
         await self._speaker.send(parts, text, tool_call_pk=pk, is_counted=False)
         if asked.is_private:
             self._jobs.wake(self._speaker.chat.account)
-        told = waiting_text(name, asked.code, is_private=asked.is_private, by_managers=by_managers)
-        result = build_pending_result(name, told)
+        result = build_pending_result(name, asked.told)
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 
     async def wait_or_defer(

@@ -56,9 +56,11 @@ class OneBotActions:
         seconds: float = ACT_SECONDS,
         instead: tuple[str, Mapping[str, object]] | None = None,
     ) -> ActionOutcome:
-        outcome = await self._call(chat.account, action, params, seconds)
-        if action in CHANGING:
-            self._groups.pop((chat.account, chat.peer_id), None)
+        try:
+            outcome = await self._call(chat.account, action, params, seconds)
+        finally:  # also one that was cut off may have been carried out
+            if action in CHANGING:
+                self._groups.pop((chat.account, chat.peer_id), None)
         if outcome.is_unsupported and instead is not None:
             return await self._call(chat.account, *instead, seconds)
         return outcome
@@ -67,7 +69,7 @@ class OneBotActions:
         key = chat.account, chat.peer_id
         group = self._groups.setdefault(key, {})
         self._groups.move_to_end(key)
-        while len(self._groups) > MOST_GROUPS:
+        if len(self._groups) > MOST_GROUPS:
             self._groups.popitem(last=False)
         known = group.get(user_id)
         if known is None or known.until <= time.monotonic():
@@ -75,8 +77,11 @@ class OneBotActions:
             outcome = await self._call(chat.account, "get_group_member_info", params, ASK_SECONDS)
             member = _parse_member(outcome, user_id)
             known = _Known(member, time.monotonic() + (BELIEVED if member else UNTOLD))
-            if self._client.unsupported(chat.account) is not None:  # connected to this process
-                self._remember(key, group, user_id, known)
+            is_here = self._client.unsupported(chat.account) is not None
+            if is_here and self._groups.get(key) is group:  # and no notice has come meanwhile
+                if len(group) >= MOST_MEMBERS:
+                    group.clear()
+                group[user_id] = known
         return known.member
 
     def connected(self, account: str) -> None:
@@ -88,15 +93,6 @@ class OneBotActions:
         """A client reports a notice of ``chat``."""
         if notice.kind in CHANGES:
             self._groups.pop((chat.account, chat.peer_id), None)
-
-    def _remember(
-        self, key: tuple[str, str], group: dict[str, _Known], user_id: str, known: _Known
-    ) -> None:
-        if self._groups.get(key) is not group:  # what was asked before a notice counts no more
-            return
-        if len(group) >= MOST_MEMBERS:
-            group.clear()
-        group[user_id] = known
 
     async def _call(
         self, account: str, action: str, params: Mapping[str, object], seconds: float

@@ -253,12 +253,9 @@ class FunctionTool:
         return ToolExecutionResult(name, success=True, structured_content=structured)
 
 
-_OBEYED = {
-    name: name
-    for name in (
-        *("default_config", "is_long_running", "hooks", "on_timeout", "undo", "look_ahead"),
-    )
-} | {
+_OBEYED = {name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout")} | {
+    "look_ahead": "look_ahead",
+    "undo": "undo",
     "traits": "traits",
     "stage": "builtin_stage",
     "own_checks": OWN_CHECKS_KEY,

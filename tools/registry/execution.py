@@ -401,14 +401,13 @@ async def execute_call(
 
 
 LookAhead = Callable[[ToolInvocation, ToolExecutionContext], Awaitable[CallBasis]]
-NO_BASIS = CallBasis()
 
 
 async def look_ahead(call: ExecutionRequest) -> CallBasis | ToolExecutionResult:
     """What the tool finds before ``call`` is made; the refused result of one that is not to be."""
     look: LookAhead | None = call.spec.metadata.get("look_ahead")
     if look is None:
-        return NO_BASIS
+        return CallBasis()
     name = call.spec.name
     with capture_error() as attempt:
         async with time_limit(call.seconds) as limit:

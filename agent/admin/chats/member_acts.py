@@ -1,7 +1,5 @@
 """What operators have an account do in a group: mute, unmute, remove, take back, mute all."""
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
@@ -24,28 +22,27 @@ def _mute(call: ActCall) -> ActDone:
     minutes = call.posted("minutes")
     if minutes not in MUTES:
         raise ActRefused(gettext("Choose how long."))
-    params = {"duration": int(minutes) * 60}
-    act = _on_person(call, "mute_member", "set_group_ban", params)
+    act = _on_person(call, "mute_member", "set_group_ban", duration=int(minutes) * 60)
     return _begin(call, ActKind.MUTE, act, f"{act.person} {minutes} min")
 
 
 def _unmute(call: ActCall) -> ActDone:
-    act = _on_person(call, "unmute_member", "set_group_ban", {"duration": 0})
+    act = _on_person(call, "unmute_member", "set_group_ban", duration=0)
     return _begin(call, ActKind.UNMUTE, act, act.person)
 
 
 def _kick(call: ActCall) -> ActDone:
-    params = {"reject_add_request": call.posted("reject_again") == "yes"}
-    act = _on_person(call, "kick_member", "set_group_kick", params)
+    rejects = call.posted("reject_again") == "yes"
+    act = _on_person(call, "kick_member", "set_group_kick", reject_add_request=rejects)
     return _begin(call, ActKind.KICK, act, act.person)
 
 
 def _mute_group(call: ActCall) -> ActDone:
     if (on := call.posted("on")) not in ("yes", "no"):
         raise ActRefused(gettext("Choose what is to be done."))
-    params = {"group_id": _group(call.session), "enable": on == "yes"}
-    act = GroupAct("mute_group", "set_group_whole_ban", params)
-    return _begin(call, ActKind.MUTE_GROUP, act, "on" if on == "yes" else "off")
+    is_on, group = on == "yes", _group(call.session)
+    act = GroupAct("mute_group", "set_group_whole_ban", {"group_id": group, "enable": is_on})
+    return _begin(call, ActKind.MUTE_GROUP, act, "on" if is_on else "off")
 
 
 def _recall(call: ActCall) -> ActDone:
@@ -54,28 +51,30 @@ def _recall(call: ActCall) -> ActDone:
         raise ActRefused(gettext("This message cannot be taken back: the client gave it no id."))
     if message.recalled_at is not None:
         raise ActRefused(gettext("It was taken back already."))
-    account = call.session.account
-    is_own = message.direction == Message.Direction.OUT or message.sender_id == account
-    if not is_own:
+    rules, person = "recall_message", ""
+    if message.direction == Message.Direction.IN and message.sender_id != call.session.account:
         _group(call.session)
-    params = {"message_id": message.message_id}
-    person = "" if is_own else message.sender_id
-    act = GroupAct("recall_message" if is_own else "mute_member", "delete_msg", params, person)
+        rules, person = "mute_member", message.sender_id
+    act = GroupAct(rules, "delete_msg", {"message_id": message.message_id}, person)
     return _begin(call, ActKind.RECALL, act, f"#{message.pk}")
 
 
-def _on_person(call: ActCall, tool: str, action: str, params: Mapping[str, Any]) -> GroupAct:
+def _on_person(call: ActCall, tool: str, action: str, **params: object) -> GroupAct:
     person = call.posted("person").strip()
     if not PERSON_ID.fullmatch(person):
         raise ActRefused(gettext("Choose one person."))
-    whom = {"group_id": _group(call.session), "user_id": person}
-    return GroupAct(tool, action, {**whom, **params}, person)
+    params |= {"group_id": _group(call.session), "user_id": person}
+    return GroupAct(tool, action, params, person)
 
 
 def _group(session: ChatSession) -> str:
-    if session.platform != ONEBOT or session.kind != ChatSession.Kind.GROUP:
+    if not _is_group(session):
         raise ActRefused(gettext("That is done in groups only."))
     return session.peer_id
+
+
+def _is_group(session: ChatSession) -> bool:
+    return session.platform == ONEBOT and session.kind == ChatSession.Kind.GROUP
 
 
 def _begin(call: ActCall, kind: ActKind, act: GroupAct, detail: str) -> ActDone:
@@ -88,12 +87,11 @@ def _begin(call: ActCall, kind: ActKind, act: GroupAct, detail: str) -> ActDone:
     row = record_act(
         kind, call.session.pk, call.author, message=call.message, detail=f"{detail}: …"
     )
-    chat, language = find_address(call.session), get_language() or ""
+    wanted = find_address(call.session), act, row.pk, detail, get_language() or ""
     anchor = f"m{call.message.pk}" if call.message else "acts"
 
     def then() -> ActDone:
-        wanted = partial(_work, chat=chat, act=act, row=row.pk, detail=detail, language=language)
-        words = serving.ask(wanted)
+        words = serving.ask(lambda steering: steering.act(*wanted))
         if words is None:
             text = gettext("The client has not answered yet: what came of it will be on record.")
             return ActDone("", anchor=anchor, warning=text)
@@ -102,14 +100,10 @@ def _begin(call: ActCall, kind: ActKind, act: GroupAct, detail: str) -> ActDone:
     return ActDone("", then, anchor)
 
 
-async def _work(steering: Any, **wanted: Any) -> str:
-    return str(await steering.act(**wanted))
-
-
 def list_mutes(session: ChatSession, request: HttpRequest) -> list[tuple[str, Any]]:
     """For how long the reader may have a member muted; none where he may not."""
-    is_group = session.platform == ONEBOT and session.kind == ChatSession.Kind.GROUP
-    return list(MUTES.items()) if is_group and may(request, MEMBER_ACTS["mute"]) else []
+    mutes = _is_group(session) and may(request, MEMBER_ACTS["mute"])
+    return list(MUTES.items()) if mutes else []
 
 
 MEMBER_ACTS = {

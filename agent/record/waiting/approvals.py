@@ -68,12 +68,15 @@ class ApprovalRequest:
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
     """The code of the question on record. ``is_new``: the same was not asked before; ``is_loud``:
-    owners are mentioned; ``is_private``: they are asked in their private chats as well."""
+    owners are mentioned; ``is_private``: they are asked in their private chats as well;
+    ``by_managers``: who leads the group decides, too. ``told`` is what the model gets."""
 
     code: str
+    told: str = ""
     is_new: bool = True
     is_loud: bool = True
     is_private: bool = False
+    by_managers: bool = False
 
 
 class ApprovalOutcome(Enum):
@@ -118,20 +121,15 @@ def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
     is_private = is_loud and _ask_in_private(approval, question.owners, question.basis)
     # With the question, so that no crash leaves one that waits for a call of unknown outcome.
     running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
-    told = waiting_text(
-        call.tool_name,
-        approval.code,
-        is_private=is_private,
-        by_managers=find_deciding_group(approval) is not None,
-    )
+    leads = find_deciding_group(approval) is not None
+    told = _waiting_text(call.tool_name, approval.code, is_private=is_private, by_managers=leads)
     running.update(state=ToolCall.State.PENDING, result=told)
-    return RecordedQuestion(approval.code, is_loud=is_loud, is_private=is_private)
+    return RecordedQuestion(
+        approval.code, told, is_loud=is_loud, is_private=is_private, by_managers=leads
+    )
 
 
-def waiting_text(
-    tool_name: str, code: str, *, is_private: bool = False, by_managers: bool = False
-) -> str:
-    """The text that the model gets for a call that waits."""
+def _waiting_text(tool_name: str, code: str, *, is_private: bool, by_managers: bool) -> str:
     who = "主人或群管理员" if by_managers else "主人"
     where = f"已在本会话请{who}处理"
     if is_private:

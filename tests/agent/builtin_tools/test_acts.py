@@ -33,6 +33,7 @@ class Chat:
     def __init__(self, record: Any, client: ScriptedClient, where: ChatAddress = GROUP) -> None:
         self.record, self.client, self.where = record, client, where
         self.rows: dict[str, Any] = rows()
+        self.believes = True
         now = timezone.now()
         self.session = ChatSession.objects.create(
             account=where.account, kind=where.kind, peer_id=where.peer_id, last_message_at=now
@@ -62,6 +63,7 @@ class Chat:
             sender_role=role,
             owners=frozenset({BOT_OWNER}),
             own_role=self.client.roles.get(BOT, ""),
+            believes_sender=self.believes,
             metadata={"account": BOT, "message_id": "71", **metadata},
             services=RunServices(sender=cast("Any", sender), actions=self.client),
         )
@@ -364,3 +366,21 @@ async def test_acts_are_taken_back(chat, tool, given, noted, action, params):
 async def test_the_card_of_before_is_noted(chat):
     result = await chat.call("set_member_card", user=ADMIN, role="admin", user_id=MEMBER, card="x")
     assert result.structured_content == {"before": "before"}
+
+
+@pytest.mark.parametrize("target", [ASKER, BOT_OWNER])
+async def test_who_only_claims_to_be_somebody_has_not_his_rights(chat, target):
+    """Where ids and roles are made up by whoever writes."""
+    chat.believes = False
+    given = {"user_id": target, "card": "x"}
+    assert not (await chat.call("set_member_card", user=target, role="owner", **given)).success
+    assert chat.client.acts == []
+
+
+@pytest.mark.parametrize(("tool", "given", "action", "params"), SENT)
+async def test_no_group_is_acted_in_from_a_private_chat(record, tool, given, action, params):
+    """Also where its row lets it be called there: the number of a person may be a group's."""
+    chat = await sync_to_async(Chat)(record, ScriptedClient(OWNS), PRIVATE)
+    chat.rows = rows(scope="all")
+    assert not (await chat.call(tool, user=BOT_OWNER, approved=True, **given)).success
+    assert chat.client.acts == []

@@ -1,5 +1,6 @@
 """Acts of an account, and the ranks that its client tells."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ class Client(OneBotClient):
     ) -> ActionResponse:
         self.asked.append((action, dict(params)))
         answer = self.answers.get(action, {"retcode": 1404, "status": "failed"})
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return parse_response(answer if "retcode" in answer else {"retcode": 0, "data": answer})
 
@@ -131,3 +132,13 @@ async def test_the_memory_of_ranks_has_a_bound():
     for number in range(MOST_GROUPS + 2):
         await actions.find_member(ChatAddress("10001", "group", str(40_000 + number)), "20002")
     assert len(actions._groups) <= MOST_GROUPS
+
+
+async def test_an_act_that_was_cut_off_may_have_changed_what_is_known():
+    client = Client(get_group_member_info=MEMBER, set_group_card=asyncio.CancelledError())
+    actions = OneBotActions(client)
+    await actions.find_member(GROUP, "20002")
+    with pytest.raises(asyncio.CancelledError):
+        await actions.perform(GROUP, "set_group_card", {"user_id": "20002", "card": "x"})
+    await actions.find_member(GROUP, "20002")
+    assert [name for name, _ in client.asked].count("get_group_member_info") == 2
