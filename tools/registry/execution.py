@@ -458,7 +458,7 @@ async def run_undo(undo: Undo, call: RecordedCall, context: ToolExecutionContext
     if isinstance(attempt.error, ToolFailed):
         raise attempt.error
     logger.error("the undo of tool %s raised", call.tool_name, exc_info=attempt.error)
-    raise OutcomeUnknown(str(attempt.error)[:UNDO_CHARS]) from attempt.error
+    raise OutcomeUnknown("") from attempt.error  # what broke is for the log, not for the chat
 
 
 async def _first(
