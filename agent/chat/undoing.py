@@ -4,6 +4,7 @@ record before it is tried."""
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from django.utils import translation
 
@@ -33,41 +34,35 @@ logger = logging.getLogger(__name__)
 
 #: Time for a client to take a message back, in seconds.
 RECALL_SECONDS = 10.0
-#: Steps of unknown outcome in a row after which the others are not tried.
+#: Steps of unknown outcome after which the others are not tried.
 MOST_UNKNOWN = 2
-GIVEN_UP = UndoOutcome(UndoState.FAILED, undo.GIVEN_UP)
 
 
+@dataclass(eq=False, slots=True)
 class Undoing:
     """The steps that this process carries out. Used from one event loop."""
 
-    def __init__(
-        self,
-        record: Record,
-        registry: ToolRegistry,
-        outbox: Outbox,
-        actions: ClientActions | None,
-        notes: NoteService | None = None,
-    ) -> None:
-        self._record = record
-        self.registry = registry
-        self._outbox = outbox
-        self._actions = actions
-        self._notes = notes
-        self._tasks = KeptTasks()
+    record: Record
+    registry: ToolRegistry
+    outbox: Outbox
+    actions: ClientActions | None
+    notes: NoteService | None = None
+    _tasks: KeptTasks = field(default_factory=KeptTasks)
 
     async def carry_out(self, pks: Sequence[int]) -> None:
         """Try the steps that still wait. When cancelled, the one that was being tried stays
         ``running``, and whoever goes on knows that its outcome is unknown."""
         unknown = 0
         for pk in pks:
-            work = await self._record.submit(begin_undo_step, pk, self._record.process_id)
+            work = await self.record.submit(begin_undo_step, pk, self.record.process_id)
             if work is None:
                 continue
             crash_points.hit_crash_point("undo_claimed")
-            outcome = GIVEN_UP if unknown >= MOST_UNKNOWN else await self._take_back(work)
-            unknown = unknown + 1 if outcome.state == UndoState.UNKNOWN else unknown
-            await self._record.submit(settle_undo_step, pk, outcome)
+            outcome = UndoOutcome(UndoState.FAILED, undo.GIVEN_UP)
+            if unknown < MOST_UNKNOWN:
+                outcome = await self._take_back(work)
+            unknown += outcome.state == UndoState.UNKNOWN
+            await self.record.submit(settle_undo_step, pk, outcome)
 
     def look(self) -> None:
         """Take up what operators have ordered. Returns at once."""
@@ -84,45 +79,33 @@ class Undoing:
 
     async def _carry_out_left(self) -> None:
         with log_errors(logger, "What operators have taken back could not be carried out"):
-            await self.carry_out(
-                await self._record.submit(find_left_undo_steps, self._record.process_id)
-            )
+            left = self.record.submit(find_left_undo_steps, self.record.process_id)
+            await self.carry_out(await left)
 
     async def _take_back(self, work: UndoWork) -> UndoOutcome:
         if work.call is not None:
             return await self._take_call_back(work, work.call)
-        if self._actions is None:
+        outcome = ActionOutcome(is_unsupported=True)
+        if self.actions is not None:
+            params = {"message_id": work.message_id}
+            outcome = await self.actions.perform(work.chat, "delete_msg", params, RECALL_SECONDS)
+        if outcome.is_success:
+            return UndoOutcome(UndoState.DONE)
+        if outcome.is_unsupported:
             return UndoOutcome(UndoState.FAILED, undo.UNSUPPORTED)
-        params = {"message_id": work.message_id}
-        return judge_outcome(
-            await self._actions.perform(work.chat, "delete_msg", params, RECALL_SECONDS)
-        )
+        words = outcome.words or f"retcode {outcome.retcode}"
+        return UndoOutcome(UndoState.UNKNOWN if outcome.is_unknown else UndoState.FAILED, words)
 
     async def _take_call_back(self, work: UndoWork, call: RecordedCall) -> UndoOutcome:
-        sender = MessageSender(
-            HandJournal(self._record, Claim(0)),
-            self._outbox,
-            work.chat,
-            session_pk=work.session_pk,
-        )
-        services = RunServices(sender, notes=self._notes, actions=self._actions)
+        journal = HandJournal(self.record, Claim(0))
+        sender = MessageSender(journal, self.outbox, work.chat, session_pk=work.session_pk)
+        services = RunServices(sender, notes=self.notes, actions=self.actions)
         asked = IncomingMessage(work.chat, work.asked_by, "", "", [])
         context = build_tool_context(asked, DEFAULT_ACCOUNT, services)
         context.metadata["language"] = work.language
         try:
             with translation.override(work.language):
                 return UndoOutcome(UndoState.DONE, await self.registry.undo(call, context))
-        except OutcomeUnknown as error:
-            return UndoOutcome(UndoState.UNKNOWN, error.text)
         except ToolFailed as error:
-            return UndoOutcome(UndoState.FAILED, error.text)
-
-
-def judge_outcome(outcome: ActionOutcome) -> UndoOutcome:
-    """How a step ends, by what the client said to its action."""
-    if outcome.is_success:
-        return UndoOutcome(UndoState.DONE)
-    if outcome.is_unsupported:
-        return UndoOutcome(UndoState.FAILED, undo.UNSUPPORTED)
-    words = outcome.words or f"retcode {outcome.retcode}"
-    return UndoOutcome(UndoState.UNKNOWN if outcome.is_unknown else UndoState.FAILED, words)
+            is_unknown = isinstance(error, OutcomeUnknown)
+            return UndoOutcome(UndoState.UNKNOWN if is_unknown else UndoState.FAILED, error.text)

@@ -18,6 +18,7 @@ NOT_YOURS = gettext_noop(
 TOO_LATE = gettext_noop(
     "The two minutes are over. Owners, and who leads this group, can still do it."
 )
+NOTHING_LEFT = gettext_noop("There is nothing left to undo.")
 NO_ID = gettext_noop("the client gave it no id")
 LOST = gettext_noop("nobody knows whether it arrived")
 NOT_SURE = gettext_noop("nobody knows whether it was carried out")
@@ -56,22 +57,12 @@ class UndoReach(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class UndoAsker:
-    """Who wants something taken back: a ``person`` of a chat, or the operator ``author``.
-
-    ``leads``: the owner and the administrators of the group, where ids and roles give rights.
-    """
+    """Who wants something taken back: a ``person`` of a chat, or the operator ``author``. ``reach``
+    is that of any run; ``WORDS`` of those that he asked for alone."""
 
     author: str
     person: str = ""
-    is_owner: bool = False
-    leads: bool = False
-
-    @property
-    def reach(self) -> UndoReach:
-        """Of any run; ``WORDS`` of those that he asked for alone."""
-        if self.is_owner:
-            return UndoReach.EVERYTHING
-        return UndoReach.CHAT if self.leads else UndoReach.WORDS
+    reach: UndoReach = UndoReach.WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,12 @@ from django.utils.translation import gettext
 
 from agent.access import find_access
 from agent.domain.states import AWAY, ActKind
-from agent.domain.undo import UndoAsker
+from agent.domain.undo import UndoAsker, UndoReach
 from agent.models import Message, Run
 from agent.record.chats.chat_record import find_address
 from agent.record.settings.manners import ONEBOT
 from agent.record.waiting.operator_acts import author_name, record_act
-from agent.record.waiting.undoing import (
-    UndoRefused,
-    UndoWish,
-    load_undo_steps,
-    plan_undo,
-)
+from agent.record.waiting.undoing import UndoRefused, UndoWish, load_undo_steps, plan_undo
 from agent.runtime.serving import get_serving, steer
 from tools.admin.record_pages import author_of
 
@@ -50,7 +45,8 @@ def undo_run(request: HttpRequest, run: Run) -> None:
         return
     user = author_of(request)
     sees_all = find_access(user).is_everything
-    asker = UndoAsker(author_name(user), is_owner=sees_all, leads=True)
+    reach = UndoReach.EVERYTHING if sees_all else UndoReach.CHAT
+    asker = UndoAsker(author_name(user), reach=reach)
     undoable = serving.run(lambda registry: registry.undoable())
     try:
         with transaction.atomic():
