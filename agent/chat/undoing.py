@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.utils import translation
+from django.utils.translation import gettext_noop as _
 
 from agent.chat.hand_messages import HandJournal
 from agent.chat.message_run import build_tool_context
-from agent.domain import undo
 from agent.domain.client_actions import ActionOutcome, ClientActions
 from agent.domain.states import Claim
 from agent.domain.types import DEFAULT_ACCOUNT, IncomingMessage, Outbox
@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 RECALL_SECONDS = 10.0
 #: Steps of unknown outcome after which the others are not tried.
 MOST_UNKNOWN = 2
+GIVEN_UP = UndoOutcome(UndoState.FAILED, _("not tried: the outcome of others is unknown"))
 
 
 @dataclass(eq=False, slots=True)
@@ -58,9 +59,7 @@ class Undoing:
             if work is None:
                 continue
             crash_points.hit_crash_point("undo_claimed")
-            outcome = UndoOutcome(UndoState.FAILED, undo.GIVEN_UP)
-            if unknown < MOST_UNKNOWN:
-                outcome = await self._take_back(work)
+            outcome = GIVEN_UP if unknown >= MOST_UNKNOWN else await self._take_back(work)
             unknown += outcome.state == UndoState.UNKNOWN
             await self.record.submit(settle_undo_step, pk, outcome)
 
@@ -92,7 +91,7 @@ class Undoing:
         if outcome.is_success:
             return UndoOutcome(UndoState.DONE)
         if outcome.is_unsupported:
-            return UndoOutcome(UndoState.FAILED, undo.UNSUPPORTED)
+            return UndoOutcome(UndoState.FAILED, _("the client cannot do this"))
         words = outcome.words or f"retcode {outcome.retcode}"
         return UndoOutcome(UndoState.UNKNOWN if outcome.is_unknown else UndoState.FAILED, words)
 

@@ -66,24 +66,24 @@ def tell_undone(call: CommandCall) -> str:
     knows; or why nothing was tried."""
     steps, lines = load_undo_steps(command=call.message_pk), list[str]()
     for state, told in TOLD.items():
-        if named := list(_name([step for step in steps if step.state == state])):
+        named = [
+            f"{what} ({shorten_text(gettext(words), WORDS_SHOWN)})" if words else what
+            for what, words in _name([step for step in steps if step.state == state])
+        ]
+        if named:
             lines.append(gettext(told) % {"what": join_words(named[:NAMED])})
     return "\n".join(filter(None, [*lines, call.told]))
 
 
-def _name(steps: Collection[UndoStep]) -> Iterator[str]:
-    """Messages that ended alike together, and the tools of calls."""
+def _name(steps: Collection[UndoStep]) -> Iterator[tuple[str, str]]:
+    """Messages that ended alike together, and the tools of calls; each with the words of its
+    end."""
     alike = Counter(step.words for step in steps if step.kind == UndoKind.MESSAGE)
-    for said, count in alike.items():
-        number = ngettext("%(count)d message", "%(count)d messages", count) % {"count": count}
-        yield _because(number, said)
+    for words, count in alike.items():
+        yield ngettext("%(count)d message", "%(count)d messages", count) % {"count": count}, words
     for step in steps:
         name = step.tool_call.tool_name if step.tool_call else ""
         if step.kind == UndoKind.STATE:
             name = gettext("the state that %(tool)s had changed") % {"tool": name}
-        if step.kind != UndoKind.MESSAGE:
-            yield _because(name, step.words)
-
-
-def _because(what: str, words: str) -> str:
-    return f"{what} ({shorten_text(gettext(words), WORDS_SHOWN)})" if words else what
+        if name:
+            yield name, step.words

@@ -9,8 +9,6 @@ from django.utils.translation import gettext_lazy as _, gettext_noop
 
 #: How long the one who asked may take the answer back.
 ASKERS_TIME = timedelta(minutes=2)
-#: Characters of the words of clients and tools that are kept.
-WORDS_LIMIT = 500
 
 NOT_YOURS = gettext_noop(
     "Only who asked for an answer, owners, and who leads this group can undo it."
@@ -19,12 +17,6 @@ TOO_LATE = gettext_noop(
     "The two minutes are over. Owners, and who leads this group, can still do it."
 )
 NOTHING_LEFT = gettext_noop("There is nothing left to undo.")
-NO_ID = gettext_noop("the client gave it no id")
-LOST = gettext_noop("nobody knows whether it arrived")
-NOT_SURE = gettext_noop("nobody knows whether it was carried out")
-UNSUPPORTED = gettext_noop("the client cannot do this")
-GIVEN_UP = gettext_noop("not tried: the outcome of others is unknown")
-STOPPED = gettext_noop("the server stopped before the outcome was known")
 CHANGED = gettext_noop("it has been changed since")
 
 

@@ -155,7 +155,7 @@ class Runtime:
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self._steering = Steering(
-            outbox, self.inbox, hand_messages, self._tell_decided, actions, self._find_undoing
+            outbox, self.inbox, hand_messages, self._tell_decided, self._find_undoing, actions
         )
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop as _
 
 from agent.domain import undo
 from agent.domain.chat_state import take_back_change
@@ -40,6 +40,10 @@ MOST_RUNS = 20
 #: States of what may be in a chat.
 SENT = (Message.State.DELIVERED, Message.State.UNKNOWN)
 MADE = (ToolCall.State.SUCCEEDED, ToolCall.State.UNKNOWN)
+#: What becomes of a step that was being tried when its process ended.
+STOPPED = UndoOutcome(State.UNKNOWN, _("the server stopped before the outcome was known"))
+#: Characters of the words of clients and tools that are kept.
+WORDS_LIMIT = 500
 
 
 class UndoRefused(Exception):  # noqa: N818 - the word says what happened
@@ -79,8 +83,8 @@ def plan_undo(wish: UndoWish) -> list[int]:
     Raises :class:`UndoRefused`.
     """
     if wish.command is not None:
-        earlier = UndoStep.objects.filter(command=wish.command).order_by("pk")
-        _give_up(earlier)  # who began is gone
+        earlier = UndoStep.objects.filter(command=wish.command)
+        _settle(earlier)  # who began is gone
         if known := list(earlier.values_list("pk", flat=True)):
             return known
     run, now = _choose(wish), timezone.now()
@@ -102,13 +106,6 @@ def plan_undo(wish: UndoWish) -> list[int]:
     if wish.command is None:
         ConfigVersion.bump(LiveKind.UNDO)
     return [step.pk for step in steps]
-
-
-def _give_up(steps: "QuerySet[UndoStep]") -> None:
-    """Of a step that was being tried nobody knows the outcome."""
-    steps.filter(state=State.RUNNING).update(
-        state=State.UNKNOWN, words=undo.STOPPED, settled_at=timezone.now()
-    )
 
 
 def _choose(wish: UndoWish) -> Run:
@@ -140,43 +137,46 @@ def _quoted(wish: UndoWish) -> Q:
 
 def _left(run: Run, reach: UndoReach, undoable: frozenset[str]) -> list[UndoStep]:
     """The steps that are not put down yet, those that cannot be tried with their end."""
-    steps = [_message_step(run, one) for one in _said(run, reach)]
-    if reach == UndoReach.WORDS:
-        return steps
-    told = run.message.tool_call_id if run.message else None  # whose outcome it told later
-    of_run = Q(run=run) | Q(run__parent__run=run) | Q(pk=told)
-    calls = ToolCall.objects.filter(of_run, state__in=MADE, mocked=False).order_by("-pk")
-    steps_of = UndoStep.objects.filter(tool_call__in=calls.values("pk").order_by())
-    done = set(steps_of.values_list("tool_call", "kind"))
-    for call in calls.defer("full_result", "result"):
-        ends: dict[str, Any] = {"state": State.WAITING}
-        if call.state == ToolCall.State.UNKNOWN:
-            ends = {"state": State.FAILED, "words": undo.NOT_SURE}
-        if call.tool_name in undoable and (call.pk, UndoKind.CALL) not in done:
-            steps.append(UndoStep(run=run, kind=UndoKind.CALL, tool_call=call, **ends))
-        if call.state_change and (call.pk, UndoKind.STATE) not in done:
-            steps.append(UndoStep(run=run, kind=UndoKind.STATE, tool_call=call))
+    steps = [UndoStep(run=run, kind=UndoKind.MESSAGE, message=one) for one in _said(run, reach)]
+    if reach > UndoReach.WORDS:
+        told = run.message.tool_call_id if run.message else None  # whose outcome it told later
+        of_run = Q(run=run) | Q(run__parent__run=run) | Q(pk=told)
+        calls = ToolCall.objects.filter(of_run, state__in=MADE, mocked=False).order_by("-pk")
+        steps_of = UndoStep.objects.filter(tool_call__in=calls.values("pk").order_by())
+        done = set(steps_of.values_list("tool_call", "kind"))
+        for call in calls.defer("full_result", "result"):
+            kinds = {UndoKind.CALL: call.tool_name in undoable, UndoKind.STATE: call.state_change}
+            steps += [
+                UndoStep(run=run, kind=kind, tool_call=call)
+                for kind, is_there in kinds.items()
+                if is_there and (call.pk, kind) not in done
+            ]
+    for step in steps:
+        step.state, step.words = _end_at_once(step)
     return steps
 
 
 def _said(run: Run, reach: UndoReach) -> "QuerySet[Message]":
     """What the run has said and is not put down yet, but for questions to owners."""
+    here, all_there = Q(session=run.session), reach == UndoReach.EVERYTHING
+    asked = Approval.objects.filter(here, call__run=run).values("call")
     out = Message.objects.filter(run=run, direction=Direction.OUT, state__in=SENT, undo_steps=None)
-    asked = Approval.objects.filter(call__run=run, session=run.session).values("call")
-    out = out.exclude(BY_HAND).exclude(~Q(session=run.session), tool_call__in=asked)
-    if reach < UndoReach.EVERYTHING:
-        out = out.filter(session=run.session)
-    return out.order_by("pk").defer("segments", "raw")
+    out = out.filter(Q() if all_there else here).exclude(BY_HAND)
+    return out.exclude(~here, tool_call__in=asked).order_by("pk").defer("segments", "raw")
 
 
-def _message_step(run: Run, message: Message) -> UndoStep:
-    step = UndoStep(run=run, kind=UndoKind.MESSAGE, message=message)
-    if message.recalled_at is not None:
-        step.state = State.DONE
-    elif not message.message_id:
-        is_lost = message.state == Message.State.UNKNOWN
-        step.state, step.words = State.FAILED, undo.LOST if is_lost else undo.NO_ID
-    return step
+def _end_at_once(step: UndoStep) -> tuple[UndoState, str]:
+    """The end of what cannot be tried, and why."""
+    message, call = step.message, step.tool_call
+    if message and message.recalled_at:
+        return State.DONE, ""
+    if message and not message.message_id:
+        if message.state == Message.State.UNKNOWN:
+            return State.FAILED, _("nobody knows whether it arrived")
+        return State.FAILED, _("the client gave it no id")
+    if call and step.kind == UndoKind.CALL and call.state == ToolCall.State.UNKNOWN:
+        return State.FAILED, _("nobody knows whether it was carried out")
+    return State.WAITING, ""
 
 
 def _leave_history(run: Run, said: Sequence[int]) -> None:
@@ -227,9 +227,13 @@ def _restore_state(session: ChatSession, change: dict[str, Any]) -> UndoOutcome:
 
 
 def settle_undo_step(pk: int, outcome: UndoOutcome) -> None:
-    UndoStep.objects.filter(pk=pk, state=State.RUNNING).update(
+    _settle(UndoStep.objects.filter(pk=pk), outcome)
+
+
+def _settle(steps: "QuerySet[UndoStep]", outcome: UndoOutcome = STOPPED) -> None:
+    steps.filter(state=State.RUNNING).update(
         state=outcome.state,
-        words=make_storable(outcome.words)[: undo.WORDS_LIMIT],
+        words=make_storable(outcome.words)[:WORDS_LIMIT],
         settled_at=timezone.now(),
     )
 
@@ -239,8 +243,8 @@ def find_left_undo_steps(process_id: str) -> list[int]:
     what that, or a dead one, was trying nobody knows the outcome."""
     left = UndoStep.objects.filter(command=None, state__in=(State.WAITING, State.RUNNING))
     others = ServerProcess.objects.exclude(pk=process_id).values_list("pk", flat=True)
-    _give_up(left.exclude(claimed_by__in=list(others)))
-    return list(left.filter(state=State.WAITING).order_by("pk").values_list("pk", flat=True))
+    _settle(left.exclude(claimed_by__in=list(others)))
+    return list(left.filter(state=State.WAITING).values_list("pk", flat=True))
 
 
 def has_more(pks: Sequence[int], undoable: frozenset[str]) -> bool:
@@ -252,5 +256,4 @@ def has_more(pks: Sequence[int], undoable: frozenset[str]) -> bool:
 def load_undo_steps(**which: int) -> "QuerySet[UndoStep]":
     """The steps of a ``run``, or of a ``command``, in order."""
     fields = ("kind", "state", "words", "author", "created_at", "tool_call__tool_name")
-    steps = UndoStep.objects.filter(**which).select_related("tool_call")
-    return steps.only(*fields).order_by("pk")
+    return UndoStep.objects.filter(**which).select_related("tool_call").only(*fields)
