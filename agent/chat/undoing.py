@@ -63,15 +63,10 @@ class Undoing:
             unknown += outcome.state == UndoState.UNKNOWN
             await self.record.submit(settle_undo_step, pk, outcome)
 
-    def look(self) -> None:
-        """Take up what operators have ordered. Returns at once."""
-        if "left" not in self._tasks:
-            self._tasks.begin(self._carry_out_left(), "undo", "left")
-
-    async def finish(self) -> None:
-        """Carry out at once what an operator has just ordered."""
-        self.look()
-        await asyncio.wait(self._tasks.values())
+    def look(self) -> "asyncio.Task[None]":
+        """Take up what operators have ordered. Returns at once; the task ends when that is done."""
+        under_way = self._tasks.get("left")
+        return under_way or self._tasks.begin(self._carry_out_left(), "undo", "left")
 
     async def close(self) -> None:
         await self._tasks.close()

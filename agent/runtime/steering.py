@@ -4,6 +4,7 @@ What an act changes is on record before it is asked for here: these are the part
 until the server looks by itself.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,7 @@ class Steering:
 
     async def undo(self) -> None:
         """Take back what an operator has put on record to be, until that is done."""
-        await self.find_undoing().finish()
+        await asyncio.wait([self.find_undoing().look()])
 
     async def stop_calls(self) -> None:
         """Stop the tool calls of this process that operators want to end. Others look by
