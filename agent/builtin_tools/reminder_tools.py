@@ -78,11 +78,9 @@ async def cancel_again(call: RecordedCall, context: ToolExecutionContext) -> str
     sender = get_sender(context)
     asker = book.Asker(sender.session_pk, context.user_id)
 
-    def carry_out() -> None:
-        book.cancel(book.find_open(asker, int(noted.get("reminder") or 0)))
-
+    number = int(noted.get("reminder") or 0)
     try:
-        await sender.journal.record.submit(carry_out)
+        await sender.journal.record.submit(lambda: book.cancel(book.find_open(asker, number)))
     except book.ReminderRefused as error:
         raise ToolFailed(str(error)) from error
     return ""

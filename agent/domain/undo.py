@@ -9,8 +9,6 @@ from django.utils.translation import gettext_lazy as _, gettext_noop
 
 #: How long the one who asked may take the answer back.
 ASKERS_TIME = timedelta(minutes=2)
-#: Characters of the words of clients and tools that are kept.
-WORDS_LIMIT = 500
 
 NOT_YOURS = gettext_noop(
     "Only who asked for an answer, owners, and who leads this group can undo it."
@@ -18,12 +16,7 @@ NOT_YOURS = gettext_noop(
 TOO_LATE = gettext_noop(
     "The two minutes are over. Owners, and who leads this group, can still do it."
 )
-NO_ID = gettext_noop("the client gave it no id")
-LOST = gettext_noop("nobody knows whether it arrived")
-NOT_SURE = gettext_noop("nobody knows whether it was carried out")
-UNSUPPORTED = gettext_noop("the client cannot do this")
-GIVEN_UP = gettext_noop("not tried: the outcome of others is unknown")
-STOPPED = gettext_noop("the server stopped before the outcome was known")
+NOTHING_LEFT = gettext_noop("There is nothing left to undo.")
 CHANGED = gettext_noop("it has been changed since")
 
 
@@ -56,22 +49,12 @@ class UndoReach(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class UndoAsker:
-    """Who wants something taken back: a ``person`` of a chat, or the operator ``author``.
-
-    ``leads``: the owner and the administrators of the group, where ids and roles give rights.
-    """
+    """Who wants something taken back: a ``person`` of a chat, or the operator ``author``. ``reach``
+    is that of any run; ``WORDS`` of those that he asked for alone."""
 
     author: str
     person: str = ""
-    is_owner: bool = False
-    leads: bool = False
-
-    @property
-    def reach(self) -> UndoReach:
-        """Of any run; ``WORDS`` of those that he asked for alone."""
-        if self.is_owner:
-            return UndoReach.EVERYTHING
-        return UndoReach.CHAT if self.leads else UndoReach.WORDS
+    reach: UndoReach = UndoReach.WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from agent.domain.types import ChatAddress, MediaRef
 from agent.media.file_store import FileStore, StoredFile
 from agent.models import Description, KeptFile, Message, MessageMedia
 from agent.record.chats import early_recalls
-from agent.record.chats.chat_record import has_quoted_media
+from agent.record.chats.chat_record import has_quoted_media, is_undone
 from agent.record.chats.quoted_words import blank_quoted, find_quoted_ids
 from agent.record.record import Record
 from tools.error_boundary import LogLimit, log_errors
@@ -125,10 +125,10 @@ def load_media(message_pks: Sequence[int]) -> list[list[MediaRow]]:
 
 def load_segments(session_pk: int, message_id: str) -> list[dict[str, object]] | None:
     """The segments of the newest message of a session with a client's id; None for one that is not
-    on record, none for one that was recalled."""
+    on record, none for one that was recalled or undone."""
     rows = Message.objects.filter(session_id=session_pk, message_id=message_id).order_by("-pk")
-    row = rows.values_list("segments", "recalled_at").first()
-    return None if row is None else [] if row[1] else row[0]
+    row = rows.only("segments", "recalled_at", "in_history").first()
+    return None if row is None else [] if row.recalled_at or is_undone(row) else row.segments
 
 
 def find_descriptions(questions: Sequence[DescriptionKey]) -> list[tuple[int, str] | None]:
@@ -202,7 +202,8 @@ def _without_recalled(heard: HeardText) -> HeardText:
     if not ids:
         return heard
     said = Message.objects.filter(session_id=heard.session_pk, message_id__in=ids)
-    rows = said.filter(recalled_at__isnull=False).order_by()
+    gone = Q(recalled_at__isnull=False) | Q(undo_steps__isnull=False)
+    rows = said.filter(gone).order_by()
     recalled, now = set(rows.values_list("message_id", flat=True)), timezone.now()
     recalled |= {one for one in ids if early_recalls.was_recalled(heard.chat, one, now)}
     context, media = heard.context_text, heard.media_text

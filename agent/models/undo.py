@@ -1,6 +1,6 @@
 """What is taken back of runs, step by step."""
 
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
@@ -16,11 +16,8 @@ class UndoStep(models.Model):
     """One message or call that is taken back, once: it is ``running`` before that is tried, and
     one whose outcome nobody knows is not tried again."""
 
-    Kind: TypeAlias = UndoKind
-    State: TypeAlias = UndoState
-
     run = models.ForeignKey(Run, models.CASCADE, related_name="undo_steps", verbose_name=_("run"))
-    kind = models.CharField(_("kind"), max_length=8, choices=Kind.choices)
+    kind = models.CharField(_("kind"), max_length=8, choices=UndoKind.choices)
     message = models.ForeignKey(
         Message, models.CASCADE, null=True, related_name="undo_steps", verbose_name=_("message")
     )
@@ -28,7 +25,7 @@ class UndoStep(models.Model):
         ToolCall, models.CASCADE, null=True, related_name="undo_steps", verbose_name=_("tool call")
     )
     state = models.CharField(
-        _("state"), max_length=16, choices=State.choices, default=State.WAITING
+        _("state"), max_length=16, choices=UndoState.choices, default=UndoState.WAITING
     )
     words = models.TextField(_("words"), blank=True, default="")
     author = models.CharField(_("author"), max_length=200, blank=True, default="")

@@ -156,8 +156,8 @@ class Runtime:
             self.inbox,
             hand_messages,
             lambda pks: self.requests.wait_decided(pks),
-            actions,
             self._find_undoing,
+            actions,
         )
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()

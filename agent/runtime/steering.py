@@ -4,6 +4,7 @@ What an act changes is on record before it is asked for here: these are the part
 until the server looks by itself.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,8 @@ class Steering:
     hand_messages: HandMessages
     tell_decided: Callable[[Collection[int]], Coroutine[Any, Any, None]]
     """Tells clients what was decided over requests, and waits a while for what they say."""
+    find_undoing: "Callable[[], Undoing]"
     actions: ClientActions | None = None
-    find_undoing: "Callable[[], Undoing] | None" = None
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         """``parts`` as the segments of one message. In any thread."""
@@ -66,8 +67,7 @@ class Steering:
 
     async def undo(self) -> None:
         """Take back what an operator has put on record to be, until that is done."""
-        if self.find_undoing is not None:
-            await self.find_undoing().finish()
+        await asyncio.wait([self.find_undoing().look()])
 
     async def stop_calls(self) -> None:
         """Stop the tool calls of this process that operators want to end. Others look by

@@ -186,8 +186,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     def create_application(self, protocol: object, scope: dict[str, Any]) -> Any:
         if body := getattr(protocol, "body", None):
             scope[http_channel.BODY_KEY] = body
-        if require_pongs := getattr(protocol, "require_pongs", None):
-            scope[PINGS_KEY] = require_pongs
+        scope[PINGS_KEY] = getattr(protocol, "require_pongs", None)
         return super().create_application(protocol, scope)
 
     def _look_after_callers(self) -> None:

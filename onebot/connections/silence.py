@@ -20,8 +20,8 @@ class SilenceWatch:
         """``on_silent`` is given the account as well."""
         self._on_silent = on_silent
         self._watched: dict[Socket, tuple[str, float]] = {}
-        self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
+        """By the clock of the loop; 0 while no timer runs."""
 
     def hear(self, account: str, socket: Socket, interval: float | None) -> None:
         """A heartbeat has come, and says in how many seconds the next one will; 0 for never."""
@@ -29,11 +29,10 @@ class SilenceWatch:
             return
         if socket.require_pongs is not None and (interval == 0) == (socket in self._watched):
             socket.require_pongs(interval == 0)  # who never reads never answers
-        if interval == 0:
-            self._watched.pop(socket, None)
-            return
         self._watched[socket] = account, max(INTERVALS * interval, LEAST_SECONDS)
-        if self._timer is None:
+        if interval == 0:
+            del self._watched[socket]
+        elif not self._looked_at:
             self._look_later()
 
     def close(self) -> None:
@@ -42,11 +41,11 @@ class SilenceWatch:
     def _look_later(self) -> None:
         loop = asyncio.get_running_loop()
         self._looked_at = loop.time()
-        self._timer = loop.call_later(LOOK_SECONDS, self._look)
+        loop.call_later(LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
         now = asyncio.get_running_loop().time()
-        was_held_up = now - self._looked_at > 2 * LOOK_SECONDS
+        was_held_up, self._looked_at = now - self._looked_at > 2 * LOOK_SECONDS, 0.0
         for socket, (account, limit) in list(self._watched.items()):
             if not socket.is_open:
                 del self._watched[socket]
@@ -57,6 +56,5 @@ class SilenceWatch:
             elif now - socket.silent_since >= limit:
                 del self._watched[socket]
                 self._on_silent(account, socket)
-        self._timer = None
         if self._watched:
             self._look_later()

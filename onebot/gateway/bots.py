@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import cast
 
+from django.db.models import Exists, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -140,19 +141,13 @@ def disconnected_change(self_id: str, process: str) -> BotChange:
     return BotChange(self_id, offline_values(), only_process=process)
 
 
-def silent_change(self_id: str, process: str) -> BotChange:
-    """A connection of the account was closed, for nothing came over it any more."""
-    return BotChange(self_id, {"silent_at": timezone.now()}, only_process=process)
-
-
 def note_voice(self_id: str, since: datetime | None) -> None:
     """The account cannot speak ``since`` then, where events have come since; None: it can again."""
     rows = Bot.objects.filter(self_id=self_id, cannot_speak_since__isnull=since is not None)
     if since is not None:
         talked = ChatSession.objects.filter(account=self_id, last_message_at__gte=since)
         noted = ClientEvent.objects.filter(self_id=self_id, created_at__gte=since)
-        if not (talked.exists() or noted.exists()):
-            rows = rows.filter(last_heartbeat_at__gte=since)
+        rows = rows.filter(Q(last_heartbeat_at__gte=since) | Exists(talked) | Exists(noted))
     if rows.update(cannot_speak_since=since):
         ConfigVersion.bump(LiveKind.ACCOUNTS)
 

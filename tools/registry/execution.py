@@ -435,13 +435,12 @@ async def undo_by_tool(
 ) -> str:
     """Take ``call`` back by the tool ``name`` of its provider."""
     result = call.content if call.structured_content is None else call.structured_content
-    arguments = {"arguments": call.arguments, "result": result}
-    done = await provider.invoke(ToolInvocation(name, arguments), context)
-    words = done.get_history_content()
-    if not done.success:
-        was_made = done.metadata.get("error_code") in (None, RAISED)
-        raise (ToolFailed if was_made else OutcomeUnknown)(words)
-    return words
+    given = ToolInvocation(name, {"arguments": call.arguments, "result": result})
+    done = await provider.invoke(given, context)
+    if done.success:
+        return done.get_history_content()
+    was_made = done.metadata.get("error_code") in (None, RAISED)
+    raise (ToolFailed if was_made else OutcomeUnknown)(done.get_history_content())
 
 
 async def refuse_undo(call: RecordedCall, context: ToolExecutionContext) -> str:
@@ -457,7 +456,7 @@ async def run_undo(undo: Undo, call: RecordedCall, context: ToolExecutionContext
     if isinstance(attempt.error, ToolFailed):
         raise attempt.error
     logger.error("the undo of tool %s raised", call.tool_name, exc_info=attempt.error)
-    raise OutcomeUnknown(str(attempt.error)[:UNDO_CHARS]) from attempt.error
+    raise OutcomeUnknown("") from attempt.error  # what broke is for the log, not for the chat
 
 
 async def _first(

@@ -37,7 +37,7 @@ class RecordedMessage:
     text: str
     at: datetime
     is_recalled: bool = False
-    """Whether it was recalled; its text stays on record and is not shown in the chat."""
+    """Whether it was recalled, or undone; its text stays on record and is not shown in the chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,8 @@ def load_message_page(chat: ChatAddress, limit: int, before: str = "") -> Messag
         end = running.order_by("-pk").values_list("pk", flat=True).first()
     if end is not None:
         rows = rows.filter(pk__lt=end)
-    rows = rows.exclude(undo_steps__isnull=False).exclude(runs__undo_steps__isnull=False)
+    for undone in ("undo_steps", "runs__undo_steps", "merged_into__runs__undo_steps"):
+        rows = rows.exclude(**{f"{undone}__isnull": False})
     newest = list(rows.exclude(_UNSAID).defer("segments", "raw").order_by("-pk")[: limit + 1])
     return MessagePage([_said(row) for row in reversed(newest[:limit])], len(newest) > limit)
 
@@ -120,22 +121,29 @@ def load_message_page(chat: ChatAddress, limit: int, before: str = "") -> Messag
 def find_messages(chat: ChatAddress, message_id: str) -> FoundMessage | None:
     """The newest message of a chat with a client's id; None where it is not on record there."""
     session_pk = find_session(chat) if message_id else None
-    if session_pk is None:
-        return None
-    rows = Message.objects.filter(session_id=session_pk, message_id=message_id)
-    row = rows.exclude(_UNSAID).defer("raw").order_by("-pk").first()
-    return FoundMessage(row.pk, row.session_id, _said(row), row.segments) if row else None
+    return _find(session_pk, message_id, with_media=True) if session_pk else None
 
 
 def find_quoted(session_pk: int, message_id: str) -> FoundMessage | None:
     """For (a session, a message id): the newest message of that chat with this id, with its words
     alone."""
+    return _find(session_pk, message_id, with_media=False)
+
+
+def _find(session_pk: int, message_id: str, *, with_media: bool) -> FoundMessage | None:
     rows = Message.objects.filter(session_id=session_pk, message_id=message_id)
     row = rows.exclude(_UNSAID).defer("raw").order_by("-pk").first()
     if row is None:
         return None
-    said = replace(_said(row), text=row.text.strip())
+    said = _said(row)
+    text = said.text if with_media else row.text.strip()
+    said = replace(said, text=text, is_recalled=said.is_recalled or is_undone(row))
     return FoundMessage(row.pk, session_pk, said, row.segments, row.quoted_id or "")
+
+
+def is_undone(row: Message) -> bool:
+    """Whether it was taken back by ``/undo``, which is no recall where the client does not say."""
+    return not row.in_history and row.undo_steps.exists()
 
 
 def find_targets(session_pk: int, message_id: str) -> ReplyTarget | None:
@@ -176,10 +184,16 @@ def record_recall(recall: MessageRecall) -> list[RecalledMessage]:
     fresh = [row for row in rows if row.recalled_at is None]
     Message.objects.filter(pk__in=[row.pk for row in fresh]).update(recalled_at=now)
     for row in fresh:
-        _blank_quotes(row.session_id, row.pk, row.message_id)
-        if row.in_history and row.run_id is not None:
-            drop_summaries(row.session_id, row.run_id)
+        forget_words(row)
     return [_recalled(row) for row in fresh]
+
+
+def forget_words(row: Message) -> None:
+    """Take what a message said out of quotes and summaries of its chat."""
+    if row.message_id:
+        _blank_quotes(row.session_id, row.pk, row.message_id)
+    if row.in_history and row.run_id is not None:
+        _drop_summaries(row.session_id, row.run_id)
 
 
 def _recalled(row: Message) -> RecalledMessage:
@@ -217,7 +231,7 @@ def has_quoted_media(message_pk: int) -> bool:
     return MessageMedia.objects.filter(message_id=message_pk, origin__in=origins).exists()
 
 
-def drop_summaries(session_pk: int, run_pk: int) -> None:
+def _drop_summaries(session_pk: int, run_pk: int) -> None:
     """Delete the summary that a run's words went into, and all that were made from it."""
     summaries = Digest.objects.filter(kind=Digest.DigestKind.SUMMARY, session_id=session_pk)
     if summaries.filter(first_run__lte=run_pk, last_run__gte=run_pk).exists():

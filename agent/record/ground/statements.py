@@ -253,12 +253,13 @@ find_speakers = Statement("""
     WHERE session_id = %(session)s ORDER BY id DESC LIMIT %(newest)s
 """)
 
-#: What was said in a chat before the message ``before``, the newest first.
+#: What was said in a chat before the message ``before``, the newest first, but for what was undone.
 find_recent = Statement(
     """
     SELECT id, direction, state, reason, in_history, recalled_at, created_at, sender_id,
            sender_name, message_id, text, media_text, happened_at
-    FROM agent_message WHERE id < %(before)s AND session_id = %(session)s
+    FROM agent_message m WHERE id < %(before)s AND session_id = %(session)s
+      AND NOT EXISTS (SELECT 1 FROM agent_undostep u WHERE u.run_id = m.run_id)
     ORDER BY id DESC LIMIT %(newest)s
     """,
     times="created_at happened_at",

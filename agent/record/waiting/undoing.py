@@ -4,21 +4,19 @@ What is taken back leaves the history that models are shown, at once and whateve
 steps; the record keeps it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop as _
 
 from agent.domain import undo
 from agent.domain.chat_state import take_back_change
 from agent.domain.errors import choose_language
 from agent.domain.types import ChatAddress
 from agent.domain.undo import (
-    WORDS_LIMIT,
     UndoAsker,
     UndoKind,
     UndoOutcome,
@@ -28,7 +26,7 @@ from agent.domain.undo import (
 )
 from agent.models import Approval, ChatSession, Message, Run, ServerProcess, ToolCall, UndoStep
 from agent.models.message import BY_HAND
-from agent.record.chats.chat_record import drop_summaries, find_address
+from agent.record.chats.chat_record import find_address, forget_words
 from agent.record.waiting.approvals import settle_approval
 from agent.record.waiting.command_orders import load_last_words
 from agent.record.waiting.hand_messages import GOING_ON
@@ -42,6 +40,10 @@ MOST_RUNS = 20
 #: States of what may be in a chat.
 SENT = (Message.State.DELIVERED, Message.State.UNKNOWN)
 MADE = (ToolCall.State.SUCCEEDED, ToolCall.State.UNKNOWN)
+#: What becomes of a step that was being tried when its process ended.
+STOPPED = UndoOutcome(State.UNKNOWN, _("the server stopped before the outcome was known"))
+#: Characters of the words of clients and tools that are kept.
+WORDS_LIMIT = 500
 
 
 class UndoRefused(Exception):  # noqa: N818 - the word says what happened
@@ -80,13 +82,19 @@ def plan_undo(wish: UndoWish) -> list[int]:
 
     Raises :class:`UndoRefused`.
     """
-    if wish.command is not None and (known := _continue(wish.command)):
-        return known
-    run, reach = _choose(wish)
+    if wish.command is not None:
+        earlier = UndoStep.objects.filter(command=wish.command)
+        _settle(earlier)  # who began is gone
+        if known := list(earlier.values_list("pk", flat=True)):
+            return known
+    run, now = _choose(wish), timezone.now()
+    asked_by = run.message.sender_id if run.message else ""
+    reach = judge_undo(wish.asker, asked_by, run.finished_at, now)
+    if isinstance(reach, str):
+        raise UndoRefused(gettext(reach))
     Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if not (steps := _left(run, reach, wish.undoable)):
-        raise UndoRefused(gettext("There is nothing left to undo."))
-    now = timezone.now()
+        raise UndoRefused(gettext(undo.NOTHING_LEFT))
     for step in steps:
         step.author, step.command, step.created_at = wish.asker.author[:200], wish.command, now
         step.settled_at = now if step.state != State.WAITING else None
@@ -100,110 +108,85 @@ def plan_undo(wish: UndoWish) -> list[int]:
     return [step.pk for step in steps]
 
 
-def _continue(command: int) -> list[int]:
-    """Who began is gone: of a step that was being tried nobody knows the outcome."""
-    steps = UndoStep.objects.filter(command=command).order_by("pk")
-    _give_up(steps)
-    return list(steps.values_list("pk", flat=True))
-
-
-def _give_up(steps: "QuerySet[UndoStep]") -> None:
-    steps.filter(state=State.RUNNING).update(
-        state=State.UNKNOWN, words=undo.STOPPED, settled_at=timezone.now()
-    )
-
-
-def _choose(wish: UndoWish) -> tuple[Run, UndoReach]:
-    """The run that is meant, and how much of it may be taken back. Raises :class:`UndoRefused`."""
+def _choose(wish: UndoWish) -> Run:
+    """The run that is meant, of those that answered in the chat and are over. Raises
+    :class:`UndoRefused`."""
+    runs = Run.objects.filter(session=wish.session_pk, parent=None, message__isnull=False)
+    runs = runs.exclude(state__in=GOING_ON).select_related("message", "session").order_by("-pk")
     if wish.run_pk is not None or wish.quoted_id:
-        run = _find_quoted(wish) if wish.quoted_id else _answers(wish, pk=wish.run_pk).first()
+        run = runs.filter(_quoted(wish) if wish.quoted_id else Q(pk=wish.run_pk)).first()
         if run is None:
             raise UndoRefused(gettext("That message is not known here."))
-        return run, _judge(wish.asker, run)
-    runs = _answers(wish).exclude(message__reason=Reason.COMMAND)
+        return run
+    runs = runs.exclude(message__reason=Reason.COMMAND)
     if wish.asker.reach == UndoReach.WORDS:
         runs = runs.filter(message__sender_id=wish.asker.person)
-    for run in runs.order_by("-pk")[:MOST_RUNS]:
+    for run in runs[:MOST_RUNS]:
         if _left(run, wish.asker.reach, wish.undoable):
-            return run, _judge(wish.asker, run)
-    raise UndoRefused(gettext("There is nothing left to undo."))
+            return run
+    raise UndoRefused(gettext(undo.NOTHING_LEFT))
 
 
-def _answers(wish: UndoWish, **which: object) -> "QuerySet[Run]":
-    """What was answered in the chat, and is over."""
-    runs = Run.objects.filter(session=wish.session_pk, parent=None, message__isnull=False)
-    runs = runs.filter(**which)
-    return runs.exclude(state__in=GOING_ON).select_related("message", "session")
-
-
-def _find_quoted(wish: UndoWish) -> Run | None:
+def _quoted(wish: UndoWish) -> Q:
     said = Message.objects.filter(session=wish.session_pk, message_id=wish.quoted_id)
     found = said.exclude(BY_HAND).exclude(reason=Reason.LATER_RESULT).order_by("-pk").first()
-    if found is None:
-        return None
-    if found.direction == Direction.OUT:
-        return _answers(wish, pk=found.run_id).first()
-    return _answers(wish, message=found.merged_into_id or found.pk).order_by("-pk").first()
+    if found is None or found.direction == Direction.OUT:
+        return Q(pk=found and found.run_id)
+    return Q(message=found.merged_into_id or found.pk)
 
 
-def _judge(asker: UndoAsker, run: Run) -> UndoReach:
-    asked_by = run.message.sender_id if run.message else ""
-    verdict = judge_undo(asker, asked_by, run.finished_at, timezone.now())
-    if isinstance(verdict, str):
-        raise UndoRefused(gettext(verdict))
-    return verdict
-
-
-def _left(run: Run, reach: UndoReach, undoable: Iterable[str]) -> list[UndoStep]:
+def _left(run: Run, reach: UndoReach, undoable: frozenset[str]) -> list[UndoStep]:
     """The steps that are not put down yet, those that cannot be tried with their end."""
-    steps = [_message_step(run, one) for one in _said(run, reach) if not one.undo_steps.exists()]
+    steps = [UndoStep(run=run, kind=UndoKind.MESSAGE, message=one) for one in _said(run, reach)]
     if reach > UndoReach.WORDS:
         told = run.message.tool_call_id if run.message else None  # whose outcome it told later
-        calls = ToolCall.objects.filter(
-            Q(run=run) | Q(run__parent__run=run) | Q(pk=told), state__in=MADE, mocked=False
-        ).order_by("-pk")
+        of_run = Q(run=run) | Q(run__parent__run=run) | Q(pk=told)
+        calls = ToolCall.objects.filter(of_run, state__in=MADE, mocked=False).order_by("-pk")
         steps_of = UndoStep.objects.filter(tool_call__in=calls.values("pk").order_by())
         done = set(steps_of.values_list("tool_call", "kind"))
         for call in calls.defer("full_result", "result"):
-            if call.tool_name in undoable and (call.pk, UndoKind.CALL) not in done:
-                steps.append(_call_step(run, call))
-            if call.state_change and (call.pk, UndoKind.STATE) not in done:
-                steps.append(UndoStep(run=run, kind=UndoKind.STATE, tool_call=call))
+            kinds = {UndoKind.CALL: call.tool_name in undoable, UndoKind.STATE: call.state_change}
+            steps += [
+                UndoStep(run=run, kind=kind, tool_call=call)
+                for kind, is_there in kinds.items()
+                if is_there and (call.pk, kind) not in done
+            ]
+    for step in steps:
+        step.state, step.words = _end_at_once(step)
     return steps
 
 
 def _said(run: Run, reach: UndoReach) -> "QuerySet[Message]":
-    """What the run has said, but for questions to owners."""
-    out = Message.objects.filter(run=run, direction=Direction.OUT, state__in=SENT)
-    asked = Approval.objects.filter(call__run=run, session=run.session).values("call")
-    out = out.exclude(BY_HAND).exclude(~Q(session=run.session), tool_call__in=asked)
-    if reach < UndoReach.EVERYTHING:
-        out = out.filter(session=run.session)
-    return out.order_by("pk").defer("segments", "raw")
+    """What the run has said and is not put down yet, but for questions to owners."""
+    here, all_there = Q(session=run.session), reach == UndoReach.EVERYTHING
+    asked = Approval.objects.filter(here, call__run=run).values("call")
+    out = Message.objects.filter(run=run, direction=Direction.OUT, state__in=SENT, undo_steps=None)
+    out = out.filter(Q() if all_there else here).exclude(BY_HAND)
+    return out.exclude(~here, tool_call__in=asked).order_by("pk").defer("segments", "raw")
 
 
-def _message_step(run: Run, message: Message) -> UndoStep:
-    step = UndoStep(run=run, kind=UndoKind.MESSAGE, message=message)
-    if message.recalled_at is not None:
-        step.state = State.DONE
-    elif not message.message_id:
-        is_lost = message.state == Message.State.UNKNOWN
-        step.state, step.words = State.FAILED, undo.LOST if is_lost else undo.NO_ID
-    return step
-
-
-def _call_step(run: Run, call: ToolCall) -> UndoStep:
-    step = UndoStep(run=run, kind=UndoKind.CALL, tool_call=call)
-    if call.state == ToolCall.State.UNKNOWN:
-        step.state, step.words = State.FAILED, undo.NOT_SURE
-    return step
+def _end_at_once(step: UndoStep) -> tuple[UndoState, str]:
+    """The end of what cannot be tried, and why."""
+    message, call = step.message, step.tool_call
+    if message and message.recalled_at:
+        return State.DONE, ""
+    if message and not message.message_id:
+        if message.state == Message.State.UNKNOWN:
+            return State.FAILED, _("nobody knows whether it arrived")
+        return State.FAILED, _("the client gave it no id")
+    if call and step.kind == UndoKind.CALL and call.state == ToolCall.State.UNKNOWN:
+        return State.FAILED, _("nobody knows whether it was carried out")
+    return State.WAITING, ""
 
 
 def _leave_history(run: Run, said: Sequence[int]) -> None:
     own = Q(run=run, session=run.session, direction=Direction.OUT) & ~BY_HAND
     asked = Q(pk=run.message_id) | Q(merged_into=run.message_id)
-    Message.objects.filter(own | asked | Q(pk__in=said)).update(in_history=False)
-    drop_summaries(run.session_id or 0, run.pk)
+    rows = Message.objects.filter(own | asked | Q(pk__in=said)).order_by()
+    gone = list(rows.defer("segments", "raw"))
+    for row in gone:
+        forget_words(row)
+    Message.objects.filter(pk__in=[row.pk for row in gone]).update(in_history=False)
 
 
 def begin_undo_step(pk: int, process_id: str) -> UndoWork | None:
@@ -212,28 +195,28 @@ def begin_undo_step(pk: int, process_id: str) -> UndoWork | None:
     claimed = UndoStep.objects.filter(pk=pk, state=State.WAITING)
     if not claimed.update(state=State.RUNNING, claimed_by=process_id):
         return None
-    rows = UndoStep.objects.select_related("run", "message", "tool_call")
-    step = rows.get(pk=pk)
+    step = UndoStep.objects.select_related("run", "message", "tool_call").get(pk=pk)
     call, message = step.tool_call, step.message
     locked = ChatSession.objects.select_for_update(no_key=True)
     session = locked.get(pk=(message or step.run).session_id or 0)
     if call and step.kind == UndoKind.STATE:
         settle_undo_step(pk, _restore_state(session, call.state_change or {}))
         return None
+    recorded = call and RecordedCall(
+        call.tool_name,
+        call.arguments if isinstance(call.arguments, dict) else {},
+        call.full_result or call.result,
+        call.structured_content,
+        call.pk,
+    )
     return UndoWork(
         find_address(session),
         session.pk,
         message.message_id if message else "",
-        _recorded(call) if call else None,
+        recorded,
         call.requested_by if call else "",
         choose_language(load_last_words(session.pk)),
     )
-
-
-def _recorded(call: ToolCall) -> RecordedCall:
-    told = call.full_result or call.result
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    return RecordedCall(call.tool_name, arguments, told, call.structured_content, call.pk)
 
 
 def _restore_state(session: ChatSession, change: dict[str, Any]) -> UndoOutcome:
@@ -244,7 +227,11 @@ def _restore_state(session: ChatSession, change: dict[str, Any]) -> UndoOutcome:
 
 
 def settle_undo_step(pk: int, outcome: UndoOutcome) -> None:
-    UndoStep.objects.filter(pk=pk, state=State.RUNNING).update(
+    _settle(UndoStep.objects.filter(pk=pk), outcome)
+
+
+def _settle(steps: "QuerySet[UndoStep]", outcome: UndoOutcome = STOPPED) -> None:
+    steps.filter(state=State.RUNNING).update(
         state=outcome.state,
         words=make_storable(outcome.words)[:WORDS_LIMIT],
         settled_at=timezone.now(),
@@ -252,13 +239,12 @@ def settle_undo_step(pk: int, outcome: UndoOutcome) -> None:
 
 
 def find_left_undo_steps(process_id: str) -> list[int]:
-    """What operators have ordered and nobody tries; of what a dead process was trying nobody knows
-    the outcome."""
+    """What operators have ordered and nobody tries; asked by a process that tries nothing of it. Of
+    what that, or a dead one, was trying nobody knows the outcome."""
     left = UndoStep.objects.filter(command=None, state__in=(State.WAITING, State.RUNNING))
-    living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
-    _give_up(left.exclude(claimed_by__in=living))
-    waiting = left.filter(state=State.WAITING).order_by("pk")
-    return list(waiting.values_list("pk", flat=True))
+    others = ServerProcess.objects.exclude(pk=process_id).values_list("pk", flat=True)
+    _settle(left.exclude(claimed_by__in=list(others)))
+    return list(left.filter(state=State.WAITING).values_list("pk", flat=True))
 
 
 def has_more(pks: Sequence[int], undoable: frozenset[str]) -> bool:
@@ -267,23 +253,7 @@ def has_more(pks: Sequence[int], undoable: frozenset[str]) -> bool:
     return bool(_left(run, UndoReach.EVERYTHING, undoable))
 
 
-class ToldStep(NamedTuple):
-    """A step, as people are told of it. ``words`` are in their language, where they are ours."""
-
-    kind: UndoKind
-    state: UndoState
-    tool_name: str
-    words: str
-    author: str
-    at: datetime
-
-
-def load_undo_steps(**which: int) -> list[ToldStep]:
+def load_undo_steps(**which: int) -> "QuerySet[UndoStep]":
     """The steps of a ``run``, or of a ``command``, in order."""
-    names = ("kind", "state", "tool_call__tool_name", "words", "author", "created_at")
-    return [
-        ToldStep(UndoKind(kind), UndoState(state), tool or "", words and gettext(words), author, at)
-        for kind, state, tool, words, author, at in UndoStep.objects.filter(**which)
-        .order_by("pk")
-        .values_list(*names)
-    ]
+    fields = ("kind", "state", "words", "author", "created_at", "tool_call__tool_name")
+    return UndoStep.objects.filter(**which).select_related("tool_call").only(*fields)

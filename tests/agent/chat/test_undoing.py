@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 
 from agent.chat.undoing import Undoing
 from agent.domain.client_actions import ActionOutcome
-from agent.domain.undo import UndoAsker
+from agent.domain.undo import UndoAsker, UndoReach
 from agent.models import Message, UndoStep
 from agent.record.record import Record
 from agent.record.waiting.undoing import UndoWish, plan_undo
@@ -18,7 +18,7 @@ from tests.agent.record.test_undoing import exchange
 from tests.agent.talk import Mailbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OWNER = UndoAsker("1", "1", is_owner=True)
+OWNER = UndoAsker("1", "1", UndoReach.EVERYTHING)
 LATE = ActionOutcome(retcode=1200, words="too late")
 LOST = ActionOutcome(is_unknown=True, words="no answer")
 

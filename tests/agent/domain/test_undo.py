@@ -8,8 +8,8 @@ from agent.domain.chat_state import diff_states, take_back_change
 from agent.domain.undo import NOT_YOURS, TOO_LATE, UndoAsker, UndoReach, judge_undo
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-OWNER = UndoAsker("1", "1", is_owner=True)
-LEADER = UndoAsker("2", "2", leads=True)
+OWNER = UndoAsker("1", "1", UndoReach.EVERYTHING)
+LEADER = UndoAsker("2", "2", UndoReach.CHAT)
 ANN, BOB = UndoAsker("20001", "20001"), UndoAsker("20002", "20002")
 NOBODY = UndoAsker("", "")
 WORDS, CHAT, EVERYTHING = UndoReach

@@ -8,9 +8,11 @@ import pytest
 from django.utils import timezone, translation
 
 from agent.domain.types import ChatAddress
-from agent.domain.undo import UndoAsker, UndoKind, UndoOutcome, UndoState
-from agent.models import Approval, ChatSession, Digest, Message, Run, UndoStep
-from agent.record.chats.chat_record import find_address, load_message_page
+from agent.domain.undo import UndoAsker, UndoKind, UndoOutcome, UndoReach, UndoState
+from agent.media.media_store import HeardText, load_segments, save_heard_texts
+from agent.models import Approval, ChatSession, Digest, Message, Run, ServerProcess, UndoStep
+from agent.record.chats.ambient import AmbientRequest, find_ambient
+from agent.record.chats.chat_record import find_address, find_messages, load_message_page
 from agent.record.waiting.undoing import (
     UndoRefused,
     UndoWish,
@@ -22,9 +24,10 @@ from agent.record.waiting.undoing import (
     settle_undo_step,
 )
 from tests.admin.record import answered, call_of, chat, said, step_of
+from tools.text.fences import FenceKind, fence_values
 
 pytestmark = pytest.mark.django_db
-OWNER = UndoAsker("1", "1", is_owner=True)
+OWNER = UndoAsker("1", "1", UndoReach.EVERYTHING)
 ANN, BOB = UndoAsker("20001", "20001"), UndoAsker("20002", "20002")
 TOOLS = frozenset({"mute_member"})
 
@@ -79,6 +82,42 @@ def test_the_last_answer_that_is_left_is_meant_and_then_none(session):
         assert UndoStep.objects.get(pk=pk).message == out
     with pytest.raises(UndoRefused, match="nothing left"):
         plan_undo(wish(session))
+
+
+def test_what_was_said_in_another_chat_leaves_the_summary_of_that_chat(session):
+    other, out = chat("900"), exchange(session)
+    told: dict[str, Any] = {"direction": "out", "state": "delivered", "in_history": True}
+    Message.objects.create(
+        session=other, run=out.run, message_id="b1", created_at=timezone.now(), **told
+    )
+    digest = {"session": other, "kind": "summary", "created_at": timezone.now()}
+    Digest.objects.create(first_run=1, last_run=out.run_id or 0, text="said", **digest)
+    plan_undo(wish(session))
+    assert not Digest.objects.exists()
+
+
+def test_no_quote_shows_what_was_undone_whatever_the_client_says(session):
+    out = exchange(session)
+    line = {"message_id": "a1", "from_bot": True, "text": "S3CRET"}
+    words = fence_values(FenceKind.QUOTED, [line])
+    later = said(session, in_history=True, quoted_id="a1", context_text=words)
+    plan_undo(wish(session, quoted_id="a1"))
+    later.refresh_from_db()
+    assert "a1" in (later.context_text or "")
+    assert "S3CRET" not in (later.context_text or "")
+    found = find_messages(find_address(session), "a1")
+    assert found
+    assert (found.pk, found.said.is_recalled) == (out.pk, True)
+    assert load_segments(session.pk, "a1") == []
+    heard = HeardText(later.pk, session.pk, find_address(session), "", words, "a1")
+    assert "S3CRET" not in save_heard_texts(heard).context_text
+
+
+def test_a_question_that_was_undone_is_no_word_of_the_group(session):
+    out = exchange(session)
+    Message.objects.filter(message_id="q1").update(state="silent")
+    plan_undo(wish(session))
+    assert find_ambient(AmbientRequest(session.pk, out.pk + 1, 9, 60)) == []
 
 
 @pytest.mark.parametrize("quoted", ["q1", "a1"])
@@ -209,6 +248,17 @@ def test_what_an_operator_ordered_is_taken_up_and_what_a_dead_process_tried_is_u
     assert steps() == [("message", "unknown"), ("message", "waiting")]
 
 
+def test_what_this_process_left_behind_is_unknown_too(session):
+    exchange(session)
+    (pk,) = plan_undo(wish(session))
+    ServerProcess.objects.create(pk="p1", pid=1, last_seen_at=timezone.now())
+    begin_undo_step(pk, "p1")
+    assert find_left_undo_steps("p2") == []
+    assert steps() == [("message", "running")]
+    find_left_undo_steps("p1")
+    assert steps() == [("message", "unknown")]
+
+
 def test_the_state_of_the_chat_is_set_back_with_the_claim(session):
     ChatSession.objects.update(state={"a": 2, "b": 1})
     change = {"before": {"a": 1}, "after": {"a": 2}}
@@ -225,9 +275,10 @@ def fetched(chat: ChatAddress) -> list[Any]:
 
 
 def test_what_was_undone_is_not_fetched_either(session):
-    exchange(session)
+    out = exchange(session)
+    said(session, merged_into=out.run and out.run.message, state="answered")
     address = find_address(session)
-    assert len(fetched(address)) == 2
+    assert len(fetched(address)) == 3
     plan_undo(wish(session))
     assert fetched(address) == []
 

@@ -61,6 +61,7 @@ async def test_failed_and_unknown_are_told_apart(
     with pytest.raises(ToolFailed) as raised:
         await registry().undo(RecordedCall(name, {"to": to}, structured_content={}), HERE)
     assert type(raised.value) is error
+    assert "gone" not in raised.value.text  # what broke is no word for the chat
 
 
 async def test_a_tool_is_named_that_takes_the_calls_of_another_back() -> None:
