@@ -50,14 +50,9 @@ class Scoped(models.Model):
 
     def _chat_problems(self) -> Iterator[str]:
         for chat in self.chat_keys:
-            if not _is_chat(chat):
-                text = gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.")
-                yield text % {"chat": chat[:64]}
-            elif self.chat_kind and not chat.startswith(f"{self.chat_kind}:"):
-                text = gettext("“%(chat)s” is not of the kind that is chosen above.")
-                yield text % {"chat": chat}
-
-
-def _is_chat(text: str) -> bool:
-    kind, colon, peer = text.partition(":")
-    return bool(colon and peer) and kind in SessionKind.values and not check_ids(peer)
+            kind, _colon, peer = chat.partition(":")
+            told = {"chat": chat[:64]}
+            if not peer or kind not in SessionKind.values or check_ids(peer):
+                yield gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.") % told
+            elif self.chat_kind not in ("", kind):
+                yield gettext("“%(chat)s” is not of the kind that is chosen above.") % told
