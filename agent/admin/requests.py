@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from agent.access import ChatAccess, find_access
@@ -83,11 +83,12 @@ def _list_action(act: str, words: Any) -> Any:
 
 
 def _who(row: JoinRequest) -> str:
-    place = f"{row.get_kind_display()} {row.group_id}".strip()
-    beside = gettext("level %d") % row.level if row.level else ""
-    if row.inviter_id:
-        beside = f"{beside} {gettext('invited by %s') % row.inviter_id}".strip()
-    return format_html('{} <div class="quiet">{} {}</div>', row.user_id, place, beside)
+    beside = (
+        *(row.get_kind_display(), row.group_id),
+        gettext("level %d") % row.level if row.level else "",
+        gettext("invited by %s") % row.inviter_id if row.inviter_id else "",
+    )
+    return with_less(row.user_id, " ".join(filter(None, beside)))
 
 
 def _why(row: JoinRequest) -> str:
@@ -108,10 +109,9 @@ def _list_acts(row: JoinRequest) -> list[tuple[str, Any]]:
 
 def _buttons(row: JoinRequest) -> str:
     """What one click decides; the words beside the list go along."""
-    button = '<button class="button plain" formnovalidate formaction="{}">{}</button>'
     return format_html_join(
         " ",
-        button,
+        '<button class="button plain" formnovalidate formaction="{}">{}</button>',
         (
             (reverse("admin:agent_joinrequest_act", args=(row.pk, act)), words)
             for act, words in reversed(_list_acts(row))
@@ -278,11 +278,6 @@ class RequestRuleAdmin(SettingsAdmin):
     def page_context(self, request: HttpRequest, obj: RequestRule | None) -> dict[str, Any]:
         accounts = known_accounts(find_access(request.user))
         return {"accounts": accounts, "warning": _warning(obj) if obj is not None else ""}
-
-    def save_model(self, request: HttpRequest, obj: RequestRule, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        if words := _warning(obj):
-            self.message_user(request, words, messages.WARNING)
 
 
 def _warning(row: RequestRule) -> str:

@@ -37,19 +37,17 @@ class RuleAction(TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class IncomingRequest:
-    """A request as a client reports it."""
+    """A request as a client reports it, of who asks, or invites: with the QQ level, where the
+    client tells it. The flag is None where no answer can name it."""
 
     account: str
     kind: RequestKind
     user_id: str
-    """Who asks, or who invites."""
     group_id: str
     comment: str
     flag: Flag | None
-    """None where no answer can name it."""
     inviter_id: str = ""
     level: int | None = None
-    """The QQ level of who asks, where the client tells it."""
     happened_at: datetime | None = None
 
     @property

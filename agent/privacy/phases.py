@@ -78,11 +78,12 @@ def erase_reminders(person: Person) -> int:
 
 
 def erase_join_requests(person: Person) -> int:
-    """Delete what the person asked to be let in by, and the name from what others asked; how
-    many."""
+    """Delete what the person asked to be let in by, and the name from what others asked, also of
+    who decided over it; how many."""
     if person.platform != "onebot":
         return 0
-    JoinRequest.objects.filter(inviter_id=person.person_id).update(inviter_id="")
+    for name in ("inviter_id", "decided_by"):
+        JoinRequest.objects.filter(**{name: person.person_id}).update(**{name: ""})
     count, _ = JoinRequest.objects.filter(user_id=person.person_id).delete()
     return count
 

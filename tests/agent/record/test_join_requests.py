@@ -320,9 +320,10 @@ def test_an_owner_hears_how_requests_stand_and_what_is_not_done():
 
 def test_a_person_is_erased_from_requests_and_old_ones_go_once_they_are_over():
     asked(), asked(flag="f2", user_id="4", inviter_id="20002")
+    JoinRequest.objects.update(decided_by="20002")
     assert erase_join_requests(Person("20002")) == 1
     [other] = JoinRequest.objects.all()
-    assert other.inviter_id == ""
+    assert (other.inviter_id, other.decided_by) == ("", "")
     later = timezone.now() + timedelta(days=1)
     assert expiry.erase_join_requests(later, 0, 0).count == 0
     JoinRequest.objects.update(state="approved")
