@@ -28,6 +28,7 @@ from agent.domain.group_acts import (
     Sentence,
     roles_for,
 )
+from agent.domain.types import ChatAddress
 from agent.record.chats.chat_record import ReplyTarget, find_targets
 from agent.record.chats.rests_on import find_basis
 from agent.run.acting import NotActed, carry_out, check_person, find_own
@@ -92,8 +93,7 @@ async def perform(
 ) -> Any:
     """What the client answers to ``action``. Raises :class:`ToolFailed` with one sentence, where it
     was not carried out, :class:`OutcomeUnknown` where nobody can tell."""
-    actions, chat = _actions(context), get_sender(context).chat
-    with _telling(context):
+    with _acting(context) as (actions, chat):
         return await carry_out(actions, chat, action, params, instead, seconds)
 
 
@@ -106,17 +106,13 @@ def _language(context: ToolExecutionContext) -> str:
     return str(context.metadata.get("language") or "zh-hans")
 
 
-def _actions(context: ToolExecutionContext) -> ClientActions:
+@contextmanager
+def _acting(context: ToolExecutionContext) -> Iterator[tuple[ClientActions, ChatAddress]]:
+    """What acts in the chat; what was not done is a failure of the tool, in its words."""
     if (actions := get_services(context).actions) is None:
         raise ToolFailed(say(context, NO_CLIENT))
-    return actions
-
-
-@contextmanager
-def _telling(context: ToolExecutionContext) -> Iterator[None]:
-    """What was not done is a failure of the tool, in its words."""
     try:
-        yield
+        yield actions, get_sender(context).chat
     except NotActed as error:
         kind = OutcomeUnknown if error.sentence is UNKNOWN else ToolFailed
         raise kind(error.say(_language(context))) from error
@@ -154,7 +150,7 @@ async def look_at_message(invocation: ToolInvocation, context: ToolExecutionCont
     if invocation.tool_name == "set_essence":
         await _check_role(context, LEAST_ROLE["set_essence"])
         asks = not _asker(context).is_manager
-    elif message.sender_id in ("", _account(context)):
+    elif message.sender_id in ("", get_sender(context).chat.account):
         return CallBasis()
     elif not context.is_group_chat:
         raise ToolFailed(say(context, OTHERS_WORDS))
@@ -175,15 +171,14 @@ async def find_message(context: ToolExecutionContext, message_id: str) -> ReplyT
 async def _check_person(context: ToolExecutionContext, act: str, person: str) -> GroupMember:
     """Who ``person`` is in the group. Raises :class:`ToolFailed` where ``act`` is not done to
     him."""
-    chat, asker = get_sender(context).chat, _asker(context)
-    with _telling(context):
-        return await check_person(_actions(context), chat, context.owners, asker, act, person)
+    with _acting(context) as (actions, chat):
+        return await check_person(actions, chat, context.owners, _asker(context), act, person)
 
 
 async def _check_role(context: ToolExecutionContext, least: GroupRole) -> None:
     """Raise :class:`ToolFailed` where the account is less than ``least`` in the group."""
-    with _telling(context):
-        await find_own(_actions(context), get_sender(context).chat, least)
+    with _acting(context) as (actions, chat):
+        await find_own(actions, chat, least)
 
 
 def _asker(context: ToolExecutionContext) -> Asker:
@@ -201,14 +196,10 @@ async def _rest(context: ToolExecutionContext, *, asks: bool = False) -> CallBas
     return _as_basis(context, *found, asks=asks) if found else CallBasis(asks=asks)
 
 
-def _account(context: ToolExecutionContext) -> str:
-    return str(context.metadata.get("account", ""))
-
-
 def _as_basis(
     context: ToolExecutionContext, message_id: str, message: ReplyTarget, *, asks: bool
 ) -> CallBasis:
-    who = message.sender_id or _account(context)
+    who = message.sender_id or get_sender(context).chat.account
     said_by = f"{message.sender_name} ({who})" if message.sender_name else who
     return CallBasis(asks, message_id, said_by, message.text[:QUOTED])
 

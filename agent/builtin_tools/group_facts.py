@@ -6,7 +6,7 @@ which others follow.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -48,14 +48,15 @@ def number(data: Mapping[str, object], *names: str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else 0
 
 
-def select_members(data: object, search: str = "", role: str = "") -> list[Mapping[str, object]]:
+def select_members(
+    data: Sequence[object], search: str = "", role: str = ""
+) -> list[Mapping[str, object]]:
     """The members of a list that ``search`` finds by id or name, of that ``role``: the owner first,
     then administrators, then the others in the client's order."""
     wanted = search.strip().casefold()
-    rows = data[:MOST_READ] if isinstance(data, list) else []
     found = [
         row
-        for row in rows
+        for row in data[:MOST_READ]
         if isinstance(row, dict)
         and _ID.fullmatch(word(row, "user_id"))
         and role in ("", _role(row))
@@ -102,10 +103,9 @@ def group_line(data: Mapping[str, object]) -> Line:
     )
 
 
-def folder_rows(data: object, kind: str) -> list[Mapping[str, object]]:
+def folder_rows(data: Mapping[str, object], kind: str) -> list[Mapping[str, object]]:
     """The ``files`` or ``folders`` of an answer that have a handle."""
-    rows = data.get(kind) if isinstance(data, dict) else None
-    handles = HANDLES[kind]
+    rows, handles = data.get(kind), HANDLES[kind]
     return [
         row
         for row in (rows[:MOST_READ] if isinstance(rows, list) else [])

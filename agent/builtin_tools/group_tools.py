@@ -161,8 +161,7 @@ async def list_files(
         else await _ask(context, "get_group_root_files", dict, LIST_SECONDS)
     )
     folders, files = folder_rows(data, "folders"), folder_rows(data, "files")
-    lines = _fitted(folders, folder_line)
-    lines += _fitted(files, file_line)
+    lines = [*_fitted(folders, folder_line), *_fitted(files, file_line)]
     left = len(folders) + len(files) - len(lines)
     more = f"还有 {left} 项没有列出。" if left else ""
     return _told("list_files", lines, f"{len(folders)} 个文件夹，{len(files)} 个文件。{more}")
@@ -202,8 +201,8 @@ async def _find_file(context: ToolExecutionContext, file_id: str) -> Mapping[str
         data = await _ask(context, "get_group_root_files", dict)
     except ToolFailed:
         return {}
-    files = (row for row in folder_rows(data, "files") if word(row, "file_id", "id") == file_id)
-    return next(files, {})
+    files = folder_rows(data, "files")
+    return next((row for row in files if word(row, "file_id", "id") == file_id), {})
 
 
 def _file_ref(answer: Mapping[str, object]) -> MediaRef | None:

@@ -411,8 +411,7 @@ async def look_ahead(call: ExecutionRequest) -> CallBasis | ToolExecutionResult:
     name = call.spec.name
     with capture_error() as attempt:
         async with time_limit(call.seconds) as limit:
-            context = call.context or ToolExecutionContext()
-            return await contain(look(call.invocation, context))
+            return await contain(look(call.invocation, call.context or ToolExecutionContext()))
     if isinstance(attempt.error, ToolFailed):
         refusal = ToolRefusal(RefusalReason.NOT_PERMITTED, attempt.error.text)
         return catalogue.refused_result(name, refusal)
