@@ -78,9 +78,14 @@ async def cancel_again(call: RecordedCall, context: ToolExecutionContext) -> str
     sender = get_sender(context)
     asker = book.Asker(sender.session_pk, context.user_id)
 
-    number = int(noted.get("reminder") or 0)
+    number, language = int(noted.get("reminder") or 0), translation.get_language()
+
+    def carry_out() -> None:
+        with translation.override(language):
+            book.cancel(book.find_open(asker, number))
+
     try:
-        await sender.journal.record.submit(lambda: book.cancel(book.find_open(asker, number)))
+        await sender.journal.record.submit(carry_out)
     except book.ReminderRefused as error:
         raise ToolFailed(str(error)) from error
     return ""

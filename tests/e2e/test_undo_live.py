@@ -86,7 +86,7 @@ def history(model: ScriptedModel) -> str:
 async def test_an_owner_takes_an_answer_of_three_messages_back_and_the_model_forgets_it(
     group, model
 ):
-    model.script([LONG, "later"])
+    model.script([LONG, "later", "that was nothing"])
     ids = await group.ask(fresh_id(), "tell me S3CRET", parts=3)
     assert len(ids) == 3
     assert await group.order(OWNER) == "Undone: 3 messages."
@@ -94,6 +94,8 @@ async def test_an_owner_takes_an_answer_of_three_messages_back_and_the_model_for
     assert await group.order(OWNER) == "There is nothing left to undo."
     assert "was taken back by" in await group.order(OWNER, "/why", quoted=ids[0])
     await group.ask(fresh_id(), "and now?")
+    assert await group.order(fresh_id(), "what was that?", quoted=ids[0]) == "that was nothing"
+    assert "已撤回" in history(model)
     assert "S3CRET" not in history(model)
     assert PARAGRAPH not in history(model)
     assert group.recalled == ids

@@ -6,16 +6,19 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from agent.builtin_tools import reminder_tools
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.chat.undoing import Undoing
 from agent.domain.client_actions import ActionOutcome
 from agent.domain.undo import UndoAsker, UndoReach
-from agent.models import Message, UndoStep
+from agent.models import Message, Run, UndoStep
 from agent.record.record import Record
 from agent.record.waiting.undoing import UndoWish, plan_undo
 from tests.admin.record import call_of, chat, step_of
 from tests.agent.acting import ScriptedClient, act_registry, rows
 from tests.agent.record.test_undoing import exchange
 from tests.agent.talk import Mailbox
+from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OWNER = UndoAsker("1", "1", UndoReach.EVERYTHING)
@@ -121,3 +124,26 @@ async def test_acts_that_cannot_be_taken_back_are_said(undone, tool, client, sta
     _acts, ends = await undone(client, (tool, {"user_id": "7", "minutes": 5}))
     assert ends[-1][0] == state
     assert ends[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [("hello", "There is no reminder #7 here."), ("你好", "这里没有提醒 #7。")]
+)
+async def test_what_a_tool_says_is_in_the_language_of_the_chat(settings, record, words, said):
+    settings.LANGUAGE_CODE = "en"
+
+    def make() -> int:
+        out = exchange(chat())
+        Message.objects.update(text=words)
+        noted = {"reminder": 7}
+        call_of(step_of(Run.objects.get(pk=out.run_id)), "set_reminder", structured_content=noted)
+        return out.session_id
+
+    session_pk = await sync_to_async(make)()
+    registry = ToolRegistry()
+    registry.register_provider(MaisakaBuiltinToolProvider(reminder_tools.TOOLS))
+    wish = UndoWish(session_pk, OWNER, await registry.undoable())
+    planned = await record.submit(plan_undo, wish)
+    await Undoing(record, registry, Mailbox(), ScriptedClient()).carry_out(planned)
+    step = await UndoStep.objects.aget(kind="call")
+    assert (step.state, step.words) == ("failed", said)
