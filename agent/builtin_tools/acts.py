@@ -155,7 +155,7 @@ async def look_at_message(invocation: ToolInvocation, context: ToolExecutionCont
     elif not context.is_group_chat:
         raise ToolFailed(say(context, OTHERS_WORDS))
     else:
-        await _check_person(context, "mute_member", message.sender_id)
+        await _check_person(context, "recall_message", message.sender_id)
     return _as_basis(context, message_id, message, asks=asks)
 
 

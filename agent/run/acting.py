@@ -69,13 +69,16 @@ async def check_person(
     person: str,
 ) -> GroupMember:
     """Who ``person`` is in the group. Raises :class:`NotActed` where ``asker`` may not have ``act``
-    done to him."""
+    done to him; words are taken back also of who has left."""
+    is_recall = act == "recall_message"
     spared = () if act == "unmute_member" else owners
     by = asker.user_id if act in ("set_member_card", "set_member_title") else ""
     if fault := judge_person(person, chat.account, spared, by=by):
         raise NotActed(fault)
-    own = await find_own(actions, chat, LEAST_ROLE[act])
+    own = await find_own(actions, chat, "admin" if is_recall else LEAST_ROLE[act])
     target = await actions.find_member(chat, person)
+    if target is None and is_recall:
+        return GroupMember(person, "member")
     if target is None:
         raise NotActed(NO_MEMBER, person)
     if fault := judge_ranks(own, target, asker):

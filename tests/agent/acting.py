@@ -23,7 +23,10 @@ STRANGER = "20008"
 
 
 class ScriptedClient:
-    """A client that does everything; everybody but ``STRANGER`` is at least a member."""
+    """A client that does everything; everybody but ``STRANGER`` and ``left`` is at least a
+    member."""
+
+    left = ""
 
     def __init__(self, roles: Mapping[str, GroupRole] = ROLES, **answers: ActionOutcome) -> None:
         self.roles, self.answers = roles, answers
@@ -41,7 +44,7 @@ class ScriptedClient:
         return self.answers.get(action, ActionOutcome(is_success=True))
 
     async def find_member(self, chat: ChatAddress, user_id: str) -> GroupMember | None:
-        if user_id == STRANGER:
+        if user_id in (STRANGER, self.left):
             return None
         return GroupMember(user_id, self.roles.get(user_id, "member"), f"n{user_id}", "before")
 

@@ -51,11 +51,11 @@ def _recall(call: ActCall) -> ActDone:
         raise ActRefused(gettext("This message cannot be taken back: the client gave it no id."))
     if message.recalled_at is not None:
         raise ActRefused(gettext("It was taken back already."))
-    rules, person = "recall_message", ""
+    person = ""
     if message.direction == Message.Direction.IN and message.sender_id != call.session.account:
         _group(call.session)
-        rules, person = "mute_member", message.sender_id
-    act = GroupAct(rules, "delete_msg", {"message_id": message.message_id}, person)
+        person = message.sender_id
+    act = GroupAct("recall_message", "delete_msg", {"message_id": message.message_id}, person)
     return _begin(call, ActKind.RECALL, act, f"#{message.pk}")
 
 

@@ -277,6 +277,14 @@ async def test_a_question_rests_on_the_message_that_is_quoted_or_asked_by(chat):
     assert basis.words == "spam"
 
 
+async def test_words_of_who_has_left_are_taken_back_too(chat):
+    chat.client.left = MEMBER
+    assert (await chat.call("recall_message", approved=True, message_id="72")).success
+    assert not (await chat.call("mute_member", approved=True, user_id=MEMBER, minutes=1)).success
+    chat.client.roles = {BOT: "member"}
+    assert not (await chat.call("recall_message", approved=True, message_id="72")).success
+
+
 @pytest.mark.parametrize(
     ("outcome", "state", "words"),
     [
