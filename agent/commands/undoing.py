@@ -11,10 +11,10 @@ from agent.commands.call import CommandCall, join_words
 from agent.domain.errors import choose_language
 from agent.domain.states import Claim
 from agent.domain.undo import UndoAsker, UndoKind, UndoReach, UndoState
-from agent.models import UndoStep
 from agent.record.record import Record
 from agent.record.waiting.command_orders import load_last_words
 from agent.record.waiting.undoing import (
+    ToldStep,
     UndoRefused,
     UndoWish,
     has_more,
@@ -67,7 +67,7 @@ def tell_undone(call: CommandCall) -> str:
     steps, lines = load_undo_steps(command=call.message_pk), list[str]()
     for state, told in TOLD.items():
         named = [
-            f"{what} ({shorten_text(gettext(words), WORDS_SHOWN)})" if words else what
+            f"{what} ({shorten_text(words, WORDS_SHOWN)})" if words else what
             for what, words in _name([step for step in steps if step.state == state])
         ]
         if named:
@@ -75,15 +75,15 @@ def tell_undone(call: CommandCall) -> str:
     return "\n".join(filter(None, [*lines, call.told]))
 
 
-def _name(steps: Collection[UndoStep]) -> Iterator[tuple[str, str]]:
+def _name(steps: Collection[ToldStep]) -> Iterator[tuple[str, str]]:
     """Messages that ended alike together, and the tools of calls; each with the words of its
     end."""
     alike = Counter(step.words for step in steps if step.kind == UndoKind.MESSAGE)
     for words, count in alike.items():
         yield ngettext("%(count)d message", "%(count)d messages", count) % {"count": count}, words
     for step in steps:
-        name = step.tool_call.tool_name if step.tool_call else ""
+        name = step.tool_name
         if step.kind == UndoKind.STATE:
             name = gettext("the state that %(tool)s had changed") % {"tool": name}
-        if name:
+        if step.kind != UndoKind.MESSAGE:
             yield name, step.words

@@ -343,8 +343,8 @@ class Gateway:
     def _on_silent(self, self_id: str, socket: Socket) -> None:
         """Nothing comes any more on a socket whose client has sent heartbeats."""
         logger.warning("Account %s: its %s connection is silent; closed", self_id, socket.role)
-        now, process = {"silent_at": timezone.now()}, self.runtime.process_id
-        self._save_bot(bots.BotChange(self_id, now, only_process=process))
+        process = self.runtime.process_id
+        self._save_bot(bots.BotChange(self_id, {"silent_at": timezone.now()}, only_process=process))
         self._pending.socket_ended(socket)
         self._keep(asyncio.get_running_loop().create_task(socket.close(SILENT)))
 

@@ -25,7 +25,7 @@ def describe_undo(request: HttpRequest, run: Run, asked: Message | None) -> dict
     is_answer = run.parent_id is None and run.trial_of_id is None
     if asked is None or not is_answer or run.session is None or run.session.platform != ONEBOT:
         return {}
-    steps = () if asked.in_history else load_undo_steps(run=run.pk)
+    steps = [] if asked.in_history else load_undo_steps(run=run.pk)
     is_left = run.state != Run.State.RUNNING and not steps
     may_undo = is_left and request.user.has_perm("agent.speak_in_chat")
     return {"undone": steps, "may_undo": may_undo}

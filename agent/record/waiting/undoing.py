@@ -6,7 +6,8 @@ steps; the record keeps it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -202,12 +203,16 @@ def begin_undo_step(pk: int, process_id: str) -> UndoWork | None:
     if call and step.kind == UndoKind.STATE:
         settle_undo_step(pk, _restore_state(session, call.state_change or {}))
         return None
-    recorded = call and RecordedCall(
-        call.tool_name,
-        call.arguments if isinstance(call.arguments, dict) else {},
-        call.full_result or call.result,
-        call.structured_content,
-        call.pk,
+    recorded = (
+        None
+        if call is None
+        else RecordedCall(
+            call.tool_name,
+            call.arguments if isinstance(call.arguments, dict) else {},
+            call.full_result or call.result,
+            call.structured_content,
+            call.pk,
+        )
     )
     return UndoWork(
         find_address(session),
@@ -253,7 +258,23 @@ def has_more(pks: Sequence[int], undoable: frozenset[str]) -> bool:
     return bool(_left(run, UndoReach.EVERYTHING, undoable))
 
 
-def load_undo_steps(**which: int) -> "QuerySet[UndoStep]":
+class ToldStep(NamedTuple):
+    """A step, as people are told of it. ``words`` are in their language, where they are ours."""
+
+    kind: UndoKind
+    state: UndoState
+    words: str
+    tool_name: str
+    author: str
+    at: datetime
+
+
+def load_undo_steps(**which: int) -> list[ToldStep]:
     """The steps of a ``run``, or of a ``command``, in order."""
-    fields = ("kind", "state", "words", "author", "created_at", "tool_call__tool_name")
-    return UndoStep.objects.filter(**which).select_related("tool_call").only(*fields)
+    names = ("kind", "state", "words", "tool_call__tool_name", "author", "created_at")
+    return [
+        ToldStep(UndoKind(kind), UndoState(state), gettext(words), tool or "", author, at)
+        for kind, state, words, tool, author, at in UndoStep.objects.filter(**which).values_list(
+            *names
+        )
+    ]

@@ -136,7 +136,9 @@ async def test_what_a_tool_says_is_in_the_language_of_the_chat(settings, record,
         out = exchange(chat())
         Message.objects.update(text=words)
         noted = {"reminder": 7}
-        call_of(step_of(Run.objects.get(pk=out.run_id)), "set_reminder", structured_content=noted)
+        call_of(
+            step_of(Run.objects.get(pk=out.run_id or 0)), "set_reminder", structured_content=noted
+        )
         return out.session_id
 
     session_pk = await sync_to_async(make)()
