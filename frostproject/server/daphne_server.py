@@ -28,7 +28,7 @@ from frostproject.metrics.traces import TraceExport
 from frostproject.server import http_channel, process_memory
 from frostproject.web.logs import redact_secrets
 from frostproject.web.mcp import McpEndpoint
-from onebot.connections.client import PINGS_KEY
+from onebot.connections.client import LINK_KEY
 from onebot.gateway.consumer import LARGE_FRAME_BYTES
 from onebot.gateway.gateway import Gateway
 from tools import error_boundary, time_limits
@@ -62,7 +62,8 @@ DAPHNE_PING, DAPHNE_UNANSWERED = 20, 30
 
 
 class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
-    """What daphne does not see to when it hands frames on to the consumer.
+    """What daphne does not see to when it hands frames on to the consumer, and the
+    :class:`onebot.connections.client.Link` that is given to that.
 
     Large ones are handed on as they came: as text, one emoji makes every character four
     bytes wide. While too much waits for the consumer, which waits for the database, the
@@ -76,6 +77,10 @@ class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne h
             self.transport
         )  # from now on it may stay as long as it likes
         super().onOpen()
+
+    @property
+    def received(self) -> int:
+        return int(self.trafficStats.incomingOctetsWireLevel)
 
     def require_pongs(self, are_required: bool) -> None:
         """Whether the connection ends where a ping is not answered. A client that never reads its
@@ -186,7 +191,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     def create_application(self, protocol: object, scope: dict[str, Any]) -> Any:
         if body := getattr(protocol, "body", None):
             scope[http_channel.BODY_KEY] = body
-        scope[PINGS_KEY] = getattr(protocol, "require_pongs", None)
+        scope[LINK_KEY] = protocol if isinstance(protocol, BackpressureProtocol) else None
         return super().create_application(protocol, scope)
 
     def _look_after_callers(self) -> None:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from channels.exceptions import ChannelFull
 from channels.layers import InMemoryChannelLayer, get_channel_layer
@@ -38,11 +38,22 @@ from tools.time_limits import TIME_LIMITS
 #: Application close codes are 3000 to 4999; no client distinguishes them; they help people who read
 #: logs.
 REPLACED, FORBIDDEN, SILENT = 4009, 4003, 4008
-#: What the server puts into the scope of a WebSocket: whether a ping has to be answered.
-PINGS_KEY = "frostagent.pings"
-
-
+#: Where the server puts the :class:`Link` of a WebSocket into its scope.
+LINK_KEY = "frostagent.link"
 BUSY = math.inf
+
+
+class Link(Protocol):
+    """What the server sees of a WebSocket below its frames."""
+
+    @property
+    def received(self) -> int:
+        """Bytes that came in so far, those of a frame that is not whole yet too."""
+        ...
+
+    def require_pongs(self, are_required: bool) -> None:
+        """Whether the connection ends where a ping is not answered."""
+        ...
 
 
 @dataclass(eq=False, slots=True)
@@ -62,8 +73,9 @@ class Socket:
     """Unix time, to be compared with that of a socket in another process."""
     silent_since: float = 0.0
     """By the clock of the loop; 0 just after a frame was taken in, :data:`BUSY` while one is."""
-    require_pongs: Callable[[bool], None] | None = None
-    """Whether a ping without an answer ends it, which the server sees to."""
+    link: Link | None = None
+    received: int = 0
+    """Bytes that had come in when it was last looked at, see :class:`Link`."""
 
     async def write(self, text: str) -> None:
         """Hand one text frame to the server; it is on its way, not arrived, when this returns."""

@@ -27,8 +27,8 @@ class SilenceWatch:
         """A heartbeat has come, and says in how many seconds the next one will; 0 for never."""
         if interval is None:
             return
-        if socket.require_pongs is not None and (interval == 0) == (socket in self._watched):
-            socket.require_pongs(interval == 0)  # who never reads never answers
+        if socket.link is not None and (interval == 0) == (socket in self._watched):
+            socket.link.require_pongs(interval == 0)  # who never reads never answers
         self._watched[socket] = account, max(INTERVALS * interval, LEAST_SECONDS)
         if interval == 0:
             del self._watched[socket]
@@ -51,10 +51,16 @@ class SilenceWatch:
                 del self._watched[socket]
             elif socket.silent_since == BUSY:
                 continue
-            elif not socket.silent_since or was_held_up:  # what came meanwhile is not yet read
-                socket.silent_since = now
+            elif _receives(socket) or not socket.silent_since or was_held_up:
+                socket.silent_since = now  # held up: what came meanwhile is not yet read
             elif now - socket.silent_since >= limit:
                 del self._watched[socket]
                 self._on_silent(account, socket)
         if self._watched:
             self._look_later()
+
+
+def _receives(socket: Socket) -> bool:
+    """Whether anything came since the last look: a large frame takes minutes on a slow line."""
+    before, socket.received = socket.received, socket.link.received if socket.link else 0
+    return socket.received != before

@@ -20,7 +20,7 @@ from channels.routing import URLRouter
 from django.urls import URLPattern, re_path
 
 from agent.domain.types import is_playground
-from onebot.connections.client import BUSY, FORBIDDEN, PINGS_KEY, Socket
+from onebot.connections.client import BUSY, FORBIDDEN, LINK_KEY, Link, Socket
 from onebot.connections.handshake import (
     CHECK_AGENT,
     Handshake,
@@ -94,12 +94,12 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         self._is_settled = False
         """Whether an event has said whose socket it is."""
         self.socket: Socket | None = None
-        self._require_pongs: Callable[[bool], None] | None = None
+        self._link: Link | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         handshake = Handshake.from_scope(scope)
-        self._require_pongs = scope.get(PINGS_KEY)
+        self._link = scope.get(LINK_KEY)
         verdict = judge_handshake(handshake, self.gateway.admission)
         if isinstance(verdict, HandshakeRefused):
             if handshake.headers.get("user-agent") != CHECK_AGENT:
@@ -142,7 +142,7 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
     async def serve(self, client: HandshakeAccepted, receive: Receive, send: Send) -> None:
         """Read the socket until it ends, one way or another."""
         self.socket = socket = Socket(send, client.role, client.user_agent, client.keys)
-        socket.require_pongs = self._require_pongs
+        socket.link = self._link
         self._name = client.name
         follower = (client.name, self._identify)
         if client.role == "api":  # no event will ever say whose it is

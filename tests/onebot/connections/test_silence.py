@@ -48,6 +48,18 @@ def socket() -> Socket:
     return Socket(send, "universal")
 
 
+class Line:
+    """The link of a socket."""
+
+    received = 0
+
+    def __init__(self) -> None:
+        self.asked: list[bool] = []
+
+    def require_pongs(self, are_required: bool) -> None:
+        self.asked.append(are_required)
+
+
 def watch() -> tuple[SilenceWatch, list[Socket]]:
     closed: list[Socket] = []
     return SilenceWatch(lambda _account, one: closed.append(one)), closed
@@ -98,16 +110,15 @@ def test_29_without_heartbeats_to_come_no_silence_counts(
 
 
 def test_30_heartbeats_alone_keep_a_socket_and_nothing_else_is_asked_of_it(clock: Clock):
-    asked: list[bool] = []
     (watched, closed), one, quiet_api_socket = watch(), socket(), socket()
-    one.require_pongs = asked.append
+    one.link = line = Line()
     for _ in range(24):
         watched.hear(ACCOUNT, one, 5.0)
         clock.pass_by(5, one)
     assert closed == []
-    assert asked == [False]
+    assert line.asked == [False]
     watched.hear(ACCOUNT, one, 0.0)
-    assert asked == [False, True]
+    assert line.asked == [False, True]
     assert quiet_api_socket.is_open
 
 
@@ -118,6 +129,18 @@ def test_any_frame_is_life_and_so_is_one_that_waits_to_be_put_on_record(clock: C
     waiting.silent_since = BUSY
     clock.pass_by(60, talking)
     assert closed == []
+
+
+def test_a_part_of_a_large_frame_is_life(clock: Clock):
+    (watched, closed), one = watch(), socket()
+    one.link = line = Line()
+    watched.hear(ACCOUNT, one, 5.0)
+    for _ in range(60):
+        line.received += 100_000
+        clock.pass_by(1)
+    assert closed == []
+    clock.pass_by(17)
+    assert closed == [one]
 
 
 def test_a_server_that_was_held_up_reads_first_what_came_meanwhile(clock: Clock):
