@@ -1,6 +1,9 @@
 """Clients that fall silent, and accounts that hear and cannot speak."""
 
-from collections.abc import Iterator
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -40,6 +43,27 @@ async def test_28_a_client_whose_heartbeats_stop_is_closed_and_its_row_says_so(s
         assert row["online"], "the Api socket stays, for nothing ever comes over it"
     async with client(server, account):
         assert (await bot_row(server, account, "online"))["silent_at"] is None
+
+
+async def test_a_client_that_sends_a_large_message_slowly_stays(server, model):
+    account, person = fresh_id(), fresh_id()
+    model.script(["here"])
+    frame = {"post_type": "message", "message_type": "private", "sub_type": "friend", "time": 0}
+    frame |= {"self_id": account, "user_id": person, "message": "hi", "sender": {}}
+    words, sent = json.dumps(frame | {"message_id": 5}), asyncio.Event()
+
+    async def pieces() -> AsyncIterator[str]:
+        """So slowly that the server has long looked for silence."""
+        for at in range(0, len(words), 10):
+            yield words[at : at + 10]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await sent.wait()
+
+    async with client(server, account) as bot:
+        await bot.heartbeat(interval=100)
+        await bot._socket.send(pieces())
+        assert spoken(await bot.next_action()) == "here"
 
 
 async def test_27_a_client_that_is_gone_without_a_word_is_taken_offline(server):
