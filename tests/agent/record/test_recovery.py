@@ -71,7 +71,7 @@ def states(model: Any, *pks: int) -> list[str]:
 
 
 def test_a_process_is_on_record_while_it_lives_and_leaves_nothing_when_it_ends():
-    record_heartbeat("me", alone=False)
+    seen("me", 5)
     first = ServerProcess.objects.get().last_seen_at
     record_heartbeat("me", alone=False)
     assert ServerProcess.objects.get().last_seen_at > first
