@@ -215,6 +215,7 @@ class LoopWatch:
             else:
                 original(handle)
 
+        self._dump = tempfile.TemporaryFile()
         asyncio.events.Handle._run = run  # type: ignore[method-assign, assignment] # every callback passes here
         gc.callbacks.append(self._note_collection)
         self._last = self._spent()
@@ -226,6 +227,7 @@ class LoopWatch:
         asyncio.events.Handle._run = self._original  # type: ignore[method-assign]
         self._stopped.set()
         self._watcher.join()
+        self._dump.close()
         self.stalls += map(self._told, self._stalled)
         gc.callbacks.remove(self._note_collection)
 
@@ -248,18 +250,14 @@ class LoopWatch:
             self._collecting_since = None
 
     def _watch(self) -> None:
-        with tempfile.TemporaryFile() as file:
-            # Whoever was kept from looking looks at once.
-            while not self._stopped.wait(
-                max(0.0, self._last.wall + self._tick - time.perf_counter())
-            ):
-                if self._collecting_since is not None:
-                    time.sleep(self._tick)  # the next look knows how long it took
-                    continue
-                self._look(file.fileno())
-                # Reading a file lets the watched thread go on: what it did meanwhile is laid to
-                # nobody.
-                self._last = self._spent()
+        # Whoever was kept from looking looks at once.
+        while not self._stopped.wait(max(0.0, self._last.wall + self._tick - time.perf_counter())):
+            if self._collecting_since is not None:
+                time.sleep(self._tick)  # the next look knows how long it took
+                continue
+            self._look(self._dump.fileno())
+            # Reading a file lets the watched thread go on: what it did meanwhile is laid to nobody.
+            self._last = self._spent()
 
     def _look(self, file: int) -> None:
         callback, now = self._current, self._spent()

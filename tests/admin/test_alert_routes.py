@@ -58,7 +58,7 @@ def test_of_an_address_scheme_and_host_alone_are_shown_and_keep_it(
 ):
     assert save(browser, kind=kind, address=address) == ""
     row = AlertRoute.objects.get()
-    assert "k3y" not in row.sealed_address
+    assert address not in row.sealed_address  # which may hold any three signs
     for page in ("", f"{row.pk}/change/"):
         text = browser.get(f"/admin/agent/alertroute/{page}").content.decode()
         assert shown in text

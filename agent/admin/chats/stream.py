@@ -503,9 +503,8 @@ def _with_lines(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
         following = Message.objects.filter(session=session, pk__gt=newer).order_by("pk")
         end = following.values_list("created_at", flat=True).first()
         since &= Q(at__lt=end) if end else Q()
-    return Stream(
-        [*_merged(session, messages, load_lines(session, since, since), reader)], older, newer
-    )
+    lines = load_lines(session, since, since)
+    return Stream([*_merged(session, messages, lines, reader)], older, newer)
 
 
 def _merged(
@@ -568,9 +567,8 @@ def _day(request: HttpRequest) -> datetime | None:
 class SessionStream(ModelAdmin):
     """The addresses of the parts, for the pages of chats."""
 
-    addresses: ClassVar[Addresses] = (
-        ("stream", "<path:object_id>/stream/"),
-        ("news", "<path:object_id>/news/"),
+    addresses: ClassVar[Addresses] = tuple(
+        (name, f"<path:object_id>/{name}/") for name in ("stream", "news")
     )
 
     def stream_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
