@@ -13,7 +13,8 @@ COPY requirements.lock requirements-drawing.lock /tmp/
 RUN /opt/venv/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --quiet \
 		--only-binary :all: --require-hashes -r /tmp/requirements.lock ${FROST_DRAWING:+-r /tmp/requirements-drawing.lock} \
 	&& find /opt/venv -type d \( -name tests -o -path '*/twisted/*/test' -o -path '*/twisted/test' \) -prune -exec rm -rf {} + \
-	&& find /opt/venv -type f \( -name '*.pyx' -o -name '*.pxd' -o -name '*.h' \) -delete \
+	&& find /opt/venv -type f \( -name '*.py[xi]' -o -name '*.px[di]' -o -name '*.h' -o -name '*.po' \) -delete \
+	&& rm -rf /opt/venv/lib/python3*/site-packages/autobahn/_flatc \
 	&& find /opt/venv/lib/python3*/site-packages/django -path '*/locale/*' -prune ! -name 'zh*' ! -name 'en*' ! -name '*.py' -exec rm -rf {} + \
 	&& /opt/venv/bin/python -m pip uninstall --quiet --yes setuptools pip
 WORKDIR /app
