@@ -63,6 +63,7 @@ def test_fields_of_rows_on_a_page_are_named_for_those_who_do_not_see_the_column(
         ("auth/user/", "Add an admin account", "添加后台账户"),
         ("auth/user/add/", "<h1>Add an admin account</h1>", "<h1>添加后台账户</h1>"),
         ("auth/group/", "Add a group of rights", "添加权限组"),
+        ("agent/eventrule/", '/add/">Add an event rule</a></p>', '/add/">添加事件规则</a></p>'),
         ("auth/group/", "With the ticked rows:", "对勾选的行："),
         ("agent/message/{}/change/", "Whether the bot still sees it", "还能不能看到这一条"),
     ],
