@@ -116,9 +116,9 @@ _USAGE = {
     ),
     CommandName.REMINDERS: ("", _("your reminders here, with their numbers")),
     CommandName.UNREMIND: (_("NUMBER"), _("cancel a reminder")),
-    CommandName.MUTE: (_("@ 10m"), _("mute a member of this group")),
-    CommandName.UNMUTE: ("@", _("let a member speak again")),
-    CommandName.KICK: ("@", _("remove a member from this group")),
+    CommandName.MUTE: (_("ID or @ 10m"), _("mute a member of this group")),
+    CommandName.UNMUTE: (_("ID or @"), _("let a member speak again")),
+    CommandName.KICK: (_("ID or @"), _("remove a member from this group")),
     CommandName.BUDGET: (_("[tokens]"), _("show what is spent, or bound the tokens a day here")),
 }
 

@@ -31,7 +31,7 @@ PERSON = re.compile(r"[1-9][0-9]{0,18}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{1,
 
 Sentence = tuple[str, str]
 NOT_ONE_PERSON: Sentence = (
-    "user_id 必须是一个人的 QQ 号，不能是 0、all、名单或文字。",
+    "要写一个人的 QQ 号，不能是 0、all、名单或文字。",
     "This is not the number of one person.",
 )
 IS_SELF: Sentence = ("不能对机器人自己这样做。", "That is not done to the bot itself.")

@@ -27,8 +27,10 @@ class ScriptedClient:
     member."""
 
     left = ""
+    otherwise = ActionOutcome(is_success=True)
+    """The answer to what it was not told to answer."""
 
-    def __init__(self, roles: Mapping[str, GroupRole] = ROLES, **answers: ActionOutcome) -> None:
+    def __init__(self, roles: Mapping[str, GroupRole] = ROLES, **answers: object) -> None:
         self.roles, self.answers = roles, answers
         self.acts: list[tuple[str, Mapping[str, object]]] = []
 
@@ -41,7 +43,12 @@ class ScriptedClient:
         instead: tuple[str, Mapping[str, object]] | None = None,
     ) -> ActionOutcome:
         self.acts.append((action, params))
-        return self.answers.get(action, ActionOutcome(is_success=True))
+        answer = self.answers.get(action, self.otherwise)
+        if not isinstance(answer, ActionOutcome):
+            return ActionOutcome(is_success=True, data=answer)
+        if answer.is_unsupported and instead is not None:
+            return await self.perform(chat, *instead, seconds)
+        return answer
 
     async def find_member(self, chat: ChatAddress, user_id: str) -> GroupMember | None:
         if user_id in (STRANGER, self.left):

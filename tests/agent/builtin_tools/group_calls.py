@@ -1,15 +1,15 @@
 """Calls of the tools that act in a chat, with a client by script."""
 
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
 from agent.builtin_tools import group_tools
 from agent.builtin_tools.course import MaisakaBuiltinToolProvider
-from agent.domain.client_actions import ACT_SECONDS, ActionOutcome, GroupMember, GroupRole
+from agent.domain.client_actions import ActionOutcome
 from agent.domain.types import ChatAddress
 from agent.record.record import Record
 from agent.run.services import RunServices
+from tests.agent.acting import ScriptedClient
 from tests.agent.talk import GROUP
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry.registry import ToolRegistry
@@ -19,38 +19,14 @@ UNSUPPORTED = ActionOutcome(is_unsupported=True, retcode=1404)
 TIMEOUT = ActionOutcome(is_unknown=True, words="no answer within 10 s")
 
 
-class ScriptedClient:
-    """A client that answers actions with what it was told; others it does not know."""
+class KnowingClient(ScriptedClient):
+    """A client that knows the actions that it was told to answer, and no others."""
 
-    def __init__(self, **answers: object) -> None:
-        self.answers = answers
-        self.asked: list[tuple[str, Mapping[str, object]]] = []
-
-    async def perform(
-        self,
-        chat: ChatAddress,
-        action: str,
-        params: Mapping[str, object],
-        seconds: float = ACT_SECONDS,
-        instead: tuple[str, Mapping[str, object]] | None = None,
-    ) -> ActionOutcome:
-        self.asked.append((action, params))
-        answer = self.answers.get(action, UNSUPPORTED)
-        if answer is UNSUPPORTED and instead is not None:
-            return await self.perform(chat, *instead, seconds)
-        if isinstance(answer, ActionOutcome):
-            return answer
-        return ActionOutcome(is_success=True, data=answer)
-
-    def known_role(self, account: str, group_id: str) -> GroupRole | None:
-        return None
-
-    async def find_member(self, chat: ChatAddress, user_id: str) -> GroupMember | None:
-        return None
+    otherwise = UNSUPPORTED
 
 
 def context(
-    client: ScriptedClient | None,
+    client: KnowingClient | None,
     chat: ChatAddress = GROUP,
     record: Record | None = None,
     session_pk: int = 0,
@@ -69,7 +45,7 @@ def context(
 
 
 async def call(
-    client: ScriptedClient | None,
+    client: KnowingClient | None,
     tool: str,
     chat: ChatAddress = GROUP,
     record: Record | None = None,
