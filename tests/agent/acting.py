@@ -30,7 +30,7 @@ class ScriptedClient:
     otherwise = ActionOutcome(is_success=True)
     """The answer to what it was not told to answer."""
 
-    def __init__(self, roles: Mapping[str, GroupRole] = ROLES, **answers: object) -> None:
+    def __init__(self, roles: Mapping[str, GroupRole] = ROLES, /, **answers: object) -> None:
         self.roles, self.answers = roles, answers
         self.acts: list[tuple[str, Mapping[str, object]]] = []
 
