@@ -18,7 +18,6 @@ from agent.run.tool_results import call_outcome
 from tools.contract import ToolExecutionResult, ToolInvocation
 from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
 from tools.registry.catalogue import FAILURE, failed_result
-from tools.registry.settings import ToolSettings
 
 _MENTION = re.compile(r"\[@([^\]\s]{1,64})\]")
 _SPAN = re.compile(r"(\d{1,9})\s*(m|min|分|分钟|h|小时|d|天)?", re.IGNORECASE)
@@ -91,7 +90,7 @@ async def _call(
     context.metadata["language"] = language
     rows = run.sender.journal.record.live.current.tools
     open_row = replace(
-        rows.get(wanted.tool) or ToolSettings(wanted.tool),
+        rows.get(wanted.tool) or await call.services.registry.find_settings(wanted.tool),
         enabled=True,
         visibility=ToolVisibility.VISIBLE.value,
         scope=ToolScope.GROUP.value,

@@ -32,7 +32,7 @@ from tools.contract import (
 from tools.models.tool_config import ApprovalMode
 from tools.refusals import CallVerdict, RefusalReason, ToolRefusal
 from tools.registry import catalogue
-from tools.registry.catalogue import DatabaseThread, ensure_tool_rows
+from tools.registry.catalogue import DatabaseThread, declared_settings, ensure_tool_rows
 from tools.registry.execution import (
     AfterHook,
     BeforeHook,
@@ -263,6 +263,12 @@ class ToolRegistry:
         self, name: str, context: ToolAvailabilityContext | None = None
     ) -> ToolSpec | None:
         return next((spec for spec in await self.list_tools(context) if spec.name == name), None)
+
+    async def find_settings(self, name: str) -> ToolSettings:
+        """The row of a tool; what it declares where there is none."""
+        listed = await self._listed(None)
+        declared = (declared_settings(spec) for _, spec in listed if spec.name == name)
+        return self._settings().get(name) or next(declared, ToolSettings(name))
 
     async def has_tool(self, name: str, context: ToolAvailabilityContext | None = None) -> bool:
         return await self.get_tool_spec(name, context) is not None

@@ -135,3 +135,10 @@ async def test_the_day_of_a_chat_has_so_many_kicks(group):
         said = await group.order(f"/kick 2{number:04}")
     assert "2 次" in said
     assert len(group.client.acts) == 2
+
+
+async def test_the_first_ceiling_of_a_day_holds_without_a_row(group):
+    for number in range(6):
+        said = await group.order(f"/kick 21{number:03}")
+    assert "5 次" in said
+    assert len(group.client.acts) == 5
