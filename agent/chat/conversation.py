@@ -298,15 +298,15 @@ class ConversationHandler:
         try:
             async with time_limit(seconds) as limit:
                 media, memory = MediaText(), MemoryContext()
-                if (rule := run.pending.rule) and run.pending.is_later_result:
-                    names = await name_people(message, rule, self.names)
-                    media = MediaText(context=rule.fence(names))
                 if self.media and not has_begun and not run.pending.is_later_result:
                     if resumed:
                         media = await self.media.describe_resumed(run.pending)
                     else:
                         media = await self.media.describe(run.pending, prefetch)
                     run.notes += media.notes
+                if run.pending.rule and not has_begun and (rule := run.ordering_rule):
+                    names = await name_people(message, rule, self.names)
+                    media = replace(media, context=f"{media.context}\n{rule.fence(names)}".strip())
                 if run.earlier and not has_begun:
                     merged = await hear_earlier(run, self.media)
                     run.pending = replace(run.pending, merged=merged)
@@ -358,6 +358,8 @@ class ConversationHandler:
         own_role = await self._find_own_role(message.chat) if self.acts_are_on else ""
         context = build_tool_context(message, account, services, own_role)
         registry = self.engines.find(persona).registry
+        if pending.rule and (rule := run.ordering_rule):
+            message = replace(message, text=rule.asked)
         messages, notes = await open_conversation(
             message,
             active,

@@ -1,7 +1,7 @@
 """The run of one message, and the message's state meanwhile."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agent.domain.answer_triggers import merge_window
 from agent.domain.commands import Command
+from agent.domain.event_rules import FiredRule
 from agent.domain.reminders import find_silence
 from agent.domain.types import AccountSettings, ChatAddress, IncomingMessage
 from agent.media.pipeline import PrefetchTask
@@ -132,6 +133,15 @@ class MessageRun:
         """Whether a rule is followed without a model, or told what came of a call of one."""
         rule, later = self.pending.rule, self.active.later
         return bool((rule and not rule.asks_model) or (later and later.is_by_rule))
+
+    @property
+    def ordering_rule(self) -> FiredRule | None:
+        """The rule that says what a model is to do, with what it is about; None for none. The words
+        with a keyword are material then, as those of an event."""
+        rule, is_event = self.pending.rule, self.pending.is_later_result
+        if rule is None or not rule.asks_model or not (is_event or rule.text):
+            return None
+        return rule if is_event else replace(rule, words=self.message.text)
 
     @property
     def silence(self) -> str:

@@ -31,7 +31,8 @@ MOST_PEOPLE, MOST_NAMED = 500, 20
 MOST_TEXT, MOST_ARGUMENTS = 5_000, 10_000
 #: What a model is asked to do where the row has no words, and what the record calls an event.
 ASKED = "请对这件事说点什么；没有必要就什么也不说。"
-CALLED = {
+CALLED: dict[str, str] = {
+    KEYWORD: "关键词",
     EventKind.POKE: "戳一戳",
     EventKind.JOIN: "入群",
     EventKind.LEAVE: "退群",
@@ -96,7 +97,7 @@ class FiredRule:
     def asked(self) -> str:
         """What the message on record says: to a model what it is to do."""
         said = (self.text or ASKED) if self.asks_model else ""
-        return f"[事件:{CALLED[EventKind(self.kind)]}] {said}".rstrip()
+        return f"[事件:{CALLED[self.kind]}] {said}".rstrip()
 
     @property
     def named(self) -> tuple[str, ...]:
