@@ -202,7 +202,8 @@ class Bot(models.Model):
 
 
 class ClientEvent(models.Model):
-    """A notice, a request, or an event this server has no use for, kept as the client sent it."""
+    """A notice, a request, or an event this server has no use for, kept as the client sent it; and
+    that heartbeats stopped, which no client says."""
 
     self_id = models.CharField(_("account"), max_length=64)
     post_type = models.CharField(_("post type"), max_length=64, blank=True, default="")

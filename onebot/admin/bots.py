@@ -54,7 +54,7 @@ CLIENTS = {
     "cqhttp": "go-cqhttp",
 }
 #: What happened to an account itself, of which its page shows the newest.
-OF_ACCOUNTS, MOST_OF_ACCOUNT = ("bot_offline", "bot_online"), 5
+OF_ACCOUNTS, MOST_OF_ACCOUNT = ("bot_offline", "bot_online", "heartbeat_lost"), 5
 #: Characters of a client's name that a line shows.
 SHOWN_CHARS = 60
 
@@ -120,6 +120,7 @@ KINDS: dict[str, Any] = {
     "profile_like": pgettext_lazy("kind of event", "like of the profile"),
     "lifecycle": pgettext_lazy("kind of event", "life of the client"),
     "heartbeat": pgettext_lazy("kind of event", "heartbeat"),
+    "heartbeat_lost": pgettext_lazy("kind of event", "heartbeats stopped, connection closed"),
     "connect": pgettext_lazy("kind of event", "connected"),
     "enable": pgettext_lazy("kind of event", "switched on"),
     "disable": pgettext_lazy("kind of event", "switched off"),

@@ -344,7 +344,10 @@ class Gateway:
         """Nothing comes any more on a socket whose client has sent heartbeats."""
         logger.warning("Account %s: its %s connection is silent; closed", self_id, socket.role)
         process = self.runtime.process_id
-        self._save_bot(bots.BotChange(self_id, {"silent_at": timezone.now()}, only_process=process))
+        now = timezone.now()
+        self._save_bot(bots.BotChange(self_id, {"silent_at": now}, only_process=process))
+        lost = OtherEvent(self_id, "meta_event", "heartbeat_lost", "", {"role": socket.role})
+        self._keep(self.runtime.record.submit_batched(bots.save_client_events, (lost, now)))
         self._pending.socket_ended(socket)
         self._keep(asyncio.get_running_loop().create_task(socket.close(SILENT)))
 

@@ -41,6 +41,9 @@ async def test_28_a_client_whose_heartbeats_stop_is_closed_and_its_row_says_so(s
         row = await bot_row(server, account, "roles = 'api'")
         assert row["silent_at"]
         assert row["online"], "the Api socket stays, for nothing ever comes over it"
+    lost = "SELECT * FROM onebot_clientevent WHERE self_id = ? AND detail_type = 'heartbeat_lost'"
+    await server.row(lost, str(account))
+    assert len(server.rows(lost, str(account))) == 1
     async with client(server, account):
         assert await bot_row(server, account, "online AND silent_at IS NULL")
 

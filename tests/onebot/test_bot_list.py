@@ -1,11 +1,11 @@
 """The list and the page of bots: names, clients, and owners that are missing."""
 
 import pytest
-from django.utils import translation
+from django.utils import timezone, translation
 
 from agent.domain.types import playground_account
 from onebot.admin.bots import client_words
-from onebot.models import Bot
+from onebot.models import Bot, ClientEvent
 from tests.admin.record import chat, logged_in, page, said
 from tools.models import ToolConfig
 
@@ -70,3 +70,11 @@ def test_a_playground_that_is_closed_is_no_broken_bot(db: None):
     text = page(logged_in(), BOTS)
     assert "playground" in text
     assert "icon-no" not in text
+
+
+def test_heartbeats_that_stopped_are_a_line_on_the_page_of_the_bot(db: None):
+    bot = Bot.objects.create(self_id="10001")
+    lost = {"self_id": "10001", "detail_type": "heartbeat_lost", "raw": {}}
+    ClientEvent.objects.create(created_at=timezone.now(), **lost)
+    text = page(logged_in(), f"{BOTS}{bot.pk}/change/")
+    assert "heartbeats stopped, connection closed" in text
