@@ -7,6 +7,7 @@ from datetime import date, datetime, time
 from typing import Annotated, Literal
 
 from django.utils import timezone
+from django.utils.translation import gettext
 from pydantic import Field
 
 from agent.domain.notes import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT, NoteViewer
@@ -33,7 +34,6 @@ from tools.contract import (
 )
 from tools.functions.function_tool import tool
 from tools.registry.catalogue import DefaultConfig
-from tools.registry.execution import refuse_undo
 from tools.registry.policy import is_chat_manager
 from tools.text.fences import clean_name, json_line
 from tools.text.storable import make_storable
@@ -71,8 +71,19 @@ async def forget_again(call: RecordedCall, context: ToolExecutionContext) -> str
     noted = call.structured_content if isinstance(call.structured_content, dict) else {}
     if noted and not noted.get("known"):
         viewer, pk = get_viewer(context), int(noted["note"])
-        if await get_notes(context).forget(viewer, pk, is_manager=True) is NoteResult.NOT_ALLOWED:
+        removed = await get_notes(context).forget(viewer, pk, is_manager=True)
+        if removed.fate is NoteResult.NOT_ALLOWED:
             raise ToolFailed(CHANGED)
+    return ""
+
+
+async def remember_again(call: RecordedCall, context: ToolExecutionContext) -> str:
+    """Take back that ``forget`` has removed a note."""
+    match await get_notes(context).restore(call.call_pk):
+        case NoteResult.UNKNOWN:
+            raise ToolFailed(gettext("nothing is kept of it"))
+        case NoteResult.FULL | NoteResult.FULL_OF_OTHERS:
+            raise ToolFailed(gettext("there is no more room for notes"))
     return ""
 
 
@@ -144,7 +155,7 @@ async def remember_note(
 
 @tool(
     name="forget",
-    undo=refuse_undo,
+    undo=remember_again,
     description="按编号删除一条记忆，用于用户要求忘记或更正某件事。编号来自 query_memory 的结果。",
     lenient=True,
     needs_chat=True,
@@ -157,9 +168,11 @@ async def forget_note(
     """Remove one note by its number. A note that cannot be seen here is treated as one that does
     not exist."""
     viewer, is_manager = get_viewer(context), is_chat_manager(context)
-    match await get_notes(context).forget(viewer, note_id, is_manager):
+    removed = await get_notes(context).forget(viewer, note_id, is_manager)
+    match removed.fate:
         case NoteResult.DONE:
-            return memory_result("forget", f"已忘记编号 {note_id} 的内容。")
+            noted = {"kept": removed.kept}
+            return memory_result("forget", f"已忘记编号 {note_id} 的内容。", noted)
         case NoteResult.NOT_ALLOWED:
             return _failure("forget", NOT_ALLOWED.format(pk=note_id))
         case _:

@@ -8,6 +8,7 @@ from django.utils import translation
 from pydantic import Field
 
 from agent.domain.reminders import MOST_MENTIONED, MOST_RULE, MOST_TEXT
+from agent.record.record import Record
 from agent.run.services import get_sender, get_services
 from tools.contract import (
     RecordedCall,
@@ -18,7 +19,6 @@ from tools.contract import (
 )
 from tools.functions.function_tool import tool
 from tools.registry.catalogue import DefaultConfig
-from tools.registry.execution import refuse_undo
 
 if TYPE_CHECKING:
     from agent.record.reminders.book import Asker
@@ -70,25 +70,46 @@ async def _submit(
         raise ToolFailed(str(error)) from error
 
 
-async def cancel_again(call: RecordedCall, context: ToolExecutionContext) -> str:
-    """Take back a reminder that ``set_reminder`` has set and that is still to be said."""
+async def _take_back(
+    context: ToolExecutionContext, work: Callable[[ModuleType, int, Record], object]
+) -> str:
+    """Have ``work`` done in the database thread, with the key of the chat; what it refuses is a
+    failure, in the language that is active."""
     from agent.record.reminders import book
 
-    noted = call.structured_content if isinstance(call.structured_content, dict) else {}
-    sender = get_sender(context)
-    asker = book.Asker(sender.session_pk, context.user_id)
-
-    number, language = int(noted.get("reminder") or 0), translation.get_language()
+    sender, language = get_sender(context), translation.get_language()
+    record = sender.journal.record
 
     def carry_out() -> None:
         with translation.override(language):
-            book.cancel(book.find_open(asker, number))
+            work(book, sender.session_pk, record)
 
     try:
-        await sender.journal.record.submit(carry_out)
+        await record.submit(carry_out)
     except book.ReminderRefused as error:
         raise ToolFailed(str(error)) from error
     return ""
+
+
+async def cancel_again(call: RecordedCall, context: ToolExecutionContext) -> str:
+    """Take back a reminder that ``set_reminder`` has set and that is still to be said."""
+    noted = call.structured_content if isinstance(call.structured_content, dict) else {}
+    number = int(noted.get("reminder") or 0)
+
+    def work(book: ModuleType, session_pk: int, record: Record) -> None:
+        book.cancel(book.find_open(book.Asker(session_pk, context.user_id), number))
+
+    return await _take_back(context, work)
+
+
+async def set_back(call: RecordedCall, context: ToolExecutionContext) -> str:
+    """Have a reminder be as it was before it was changed or cancelled."""
+    account = str(context.metadata["account"])
+
+    def work(book: ModuleType, session_pk: int, record: Record) -> None:
+        book.take_back(session_pk, call.call_pk, record.live.find_account(account).owners)
+
+    return await _take_back(context, work)
 
 
 @tool(
@@ -145,7 +166,7 @@ async def list_reminders(context: ToolExecutionContext, invocation: ToolInvocati
 
 @tool(
     name="change_reminder",
-    undo=refuse_undo,
+    undo=set_back,
     description="按编号修改一个提醒，只写要改的部分。",
     lenient=True,
     needs_chat=True,
@@ -158,17 +179,21 @@ async def change_reminder(
     text: Annotated[str, "新的内容", Field(max_length=MOST_TEXT)] = "",
     when: _When = "",
     repeat: _Repeat = None,
-) -> str:
-    def work(book: ModuleType, asker: "Asker") -> str:
+) -> ToolExecutionResult:
+    def work(book: ModuleType, asker: "Asker") -> tuple[str, object]:
+        before = book.note_down(book.find_open(asker, number))
         row = book.change_reminder(asker, number, text=text, when=when, repeat=repeat)
-        return f"已修改：{book.describe(row, asker.zone)}"
+        return f"已修改：{book.describe(row, asker.zone)}", book.keep_change(row, before)
 
-    return await _submit(context, invocation, work)
+    said, kept = await _submit(context, invocation, work)
+    return ToolExecutionResult(
+        "change_reminder", success=True, content=said, structured_content=kept
+    )
 
 
 @tool(
     name="cancel_reminder",
-    undo=refuse_undo,
+    undo=set_back,
     description="按编号取消一个提醒。",
     lenient=True,
     needs_chat=True,
@@ -176,14 +201,18 @@ async def change_reminder(
 )
 async def cancel_reminder(
     context: ToolExecutionContext, invocation: ToolInvocation, number: _Number
-) -> str:
-    def work(book: ModuleType, asker: "Asker") -> str:
-        row = book.cancel(book.find_open(asker, number))
-        was_said = row.state == row.State.DONE
+) -> ToolExecutionResult:
+    def work(book: ModuleType, asker: "Asker") -> tuple[str, object]:
+        row = book.find_open(asker, number)
+        before = book.note_down(row)
+        was_said = book.cancel(row).state == row.State.DONE
         told = "刚刚已经发送" if was_said else "已取消"
-        return f"{told}：{book.describe(row, asker.zone)}"
+        return f"{told}：{book.describe(row, asker.zone)}", book.keep_change(row, before)
 
-    return await _submit(context, invocation, work)
+    said, kept = await _submit(context, invocation, work)
+    return ToolExecutionResult(
+        "cancel_reminder", success=True, content=said, structured_content=kept
+    )
 
 
 TOOLS = (set_reminder, list_reminders, change_reminder, cancel_reminder)

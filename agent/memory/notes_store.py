@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -14,8 +14,17 @@ from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
-from agent.models import ChatSession, Digest, Message, Note, NoteProposal, ToolCall
-from agent.models.note import note_fingerprint
+from agent.models import (
+    ChatSession,
+    Digest,
+    ErasureReceipt,
+    Message,
+    Note,
+    NoteProposal,
+    ToolCall,
+)
+from agent.models.note import DERIVED, note_fingerprint
+from agent.models.operator import hash_person
 from tools.models.change import delete_changes
 
 P = ParamSpec("P")
@@ -72,6 +81,13 @@ class WrittenNote:
     pk: int = 0
 
 
+class RemovedNote(NamedTuple):
+    """``kept``: the note as it was, in JSON, for :func:`restore_note`; None where it stayed."""
+
+    fate: NoteResult
+    kept: dict[str, Any] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class NoteSearch:
     """What to look for. ``people``: notes about or by one of these; empty for all."""
@@ -101,7 +117,10 @@ class PersonProfile:
 def write_notes(wish: NewNote) -> WrittenNote:
     """Store a note, unless the same is known or its owner has enough notes, in all or from
     others."""
-    note = _new_note(wish)
+    return _write(_new_note(wish))
+
+
+def _write(note: Note) -> WrittenNote:
     here = Note.objects.filter(
         audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id
     )
@@ -151,18 +170,40 @@ def chat_owner(viewer: NoteViewer) -> tuple[Note.Owner, str]:
     return Note.Owner.GROUP, viewer.peer
 
 
-def delete_notes(viewer: NoteViewer, note_pk: int, is_manager: bool = False) -> NoteResult:
+def delete_notes(viewer: NoteViewer, note_pk: int, is_manager: bool = False) -> RemovedNote:
     """Remove a note. A person removes what is about them or was said by them, a manager (an owner
     of the bot, or an admin of the group) what belongs to the chat."""
     note = visible_notes(viewer, timezone.now()).filter(pk=note_pk).first()
     if note is None:
-        return NoteResult.UNKNOWN
+        return RemovedNote(NoteResult.UNKNOWN)
     is_about = note.owner_kind == Note.Owner.PERSON and note.owner_id == viewer.person
     own = is_about or note.said_by == viewer.person
     if note.source == Note.Source.OPERATOR or not (own or is_manager):
-        return NoteResult.NOT_ALLOWED
+        return RemovedNote(NoteResult.NOT_ALLOWED)
+    names = (field.attname for field in Note._meta.concrete_fields if field.name not in DERIVED)
+    values = {name: getattr(note, name) for name in names}
     delete_note_rows(Note.objects.filter(pk=note.pk))
-    return NoteResult.DONE
+    times = {name: at.isoformat() for name, at in values.items() if isinstance(at, datetime)}
+    return RemovedNote(NoteResult.DONE, values | times)
+
+
+def restore_note(call_pk: int) -> NoteResult:
+    """Write the note again, under its number and within the limits of new ones, that the call
+    ``call_pk`` has removed; ``UNKNOWN`` where nothing is kept of it, as of who was erased."""
+    call = ToolCall.objects.only("structured_content", "created_at").get(pk=call_pk)
+    noted = call.structured_content
+    if not isinstance(noted, dict) or not noted.get("kept"):
+        return NoteResult.UNKNOWN
+    note = Note(**noted["kept"])
+    people = [hash_person(note.platform, one) for one in (note.owner_id, note.said_by)]
+    since = Q(finished_at=None) | Q(finished_at__gte=call.created_at)
+    if ErasureReceipt.objects.filter(since, person_hash__in=people).exists():
+        return NoteResult.UNKNOWN
+    if Note.objects.filter(pk=note.pk).exists():
+        return NoteResult.KNOWN
+    if not Message.objects.filter(pk=note.message_id or 0).exists():
+        note.message_id = None
+    return _write(note).fate
 
 
 def find_notes(searches: Sequence[NoteSearch]) -> list[list[RecalledNote]]:

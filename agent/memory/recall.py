@@ -129,8 +129,12 @@ class NoteService:
 
     async def forget(
         self, viewer: NoteViewer, note_pk: int, is_manager: bool
-    ) -> notes_store.NoteResult:
+    ) -> notes_store.RemovedNote:
         return await self._record.submit(notes_store.delete_notes, viewer, note_pk, is_manager)
+
+    async def restore(self, call_pk: int) -> notes_store.NoteResult:
+        """Take back what the call has forgotten."""
+        return await self._record.submit(notes_store.restore_note, call_pk)
 
     async def find(self, search: notes_store.NoteSearch) -> list[RecalledNote]:
         meaning = await self._meaning(search.viewer, search.words)

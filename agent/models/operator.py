@@ -1,5 +1,7 @@
 """What operators may reach, what they did in chats, and the receipts of what they erased."""
 
+import hashlib
+import hmac
 from typing import ClassVar, TypeAlias
 
 from django.conf import settings
@@ -110,6 +112,12 @@ class OperatorAct(models.Model):
             return self.detail
         at = date_format(timezone.localtime(end), "Y-m-d H:i")
         return f"{person} {gettext('until %(time)s') % {'time': at}}".strip()
+
+
+def hash_person(platform: str, person_id: str) -> str:
+    """What a receipt holds instead of the id of a person."""
+    text = f"{platform}:{person_id}".encode()
+    return hmac.new(settings.SECRET_KEY.encode(), text, hashlib.sha256).hexdigest()
 
 
 class ErasureReceipt(models.Model):

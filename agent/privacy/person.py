@@ -1,19 +1,17 @@
 """One person, as the record knows people, and where it holds something of that person."""
 
-import hashlib
-import hmac
 import re
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Field, Q, TextField, Value
 from django.db.models.functions import Cast
 from django.db.models.lookups import Contains, Regex
 
 from agent.models import ChatSession, Message
+from agent.models.operator import hash_person
 
 #: Chats of one person that are looked through.
 MOST_CHATS = 10_000
@@ -29,8 +27,7 @@ class Person:
     @property
     def hash(self) -> str:
         """What a receipt holds instead of the id."""
-        text = f"{self.platform}:{self.person_id}".encode()
-        return hmac.new(settings.SECRET_KEY.encode(), text, hashlib.sha256).hexdigest()
+        return hash_person(self.platform, self.person_id)
 
 
 def find_chats(person: Person) -> list[int]:

@@ -44,6 +44,8 @@ from tools.models.change import delete_changes
 
 #: Rows that one transaction looks at.
 BATCH = 200
+#: Tools whose calls keep what they removed or changed, to take it back.
+KEEPING = ("forget", "change_reminder", "cancel_reminder")
 #: What stands where something was erased.
 ERASED = gettext_noop("erased")
 
@@ -194,6 +196,9 @@ def erase_remains(person: Person, chats: Sequence[int], after: int) -> ErasureBa
     """Delete the person's notes, sums and counts, and private chats that hold nothing any more,
     with what histories keep of these."""
     notes = erase_notes_of(person.platform, person.person_id)
+    kept = ToolCall.objects.filter(mentions_person(person, "structured_content"))
+    kept = kept.filter(tool_name__in=KEEPING, run__session__platform=person.platform)
+    kept.update(structured_content=None)
     ends = Q(subject__endswith=f"/{person.person_id}")
     in_private = Q(subject__endswith=f":private:{person.person_id}")
     own = Q(ends, kind=SpendKind.PERSON) | Q(in_private, kind=SpendKind.CHAT)

@@ -4,14 +4,15 @@ What is refused is refused with one sentence, in the language that is active.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext
 
 from agent.domain.answer_parts import may_be_person
@@ -29,6 +30,7 @@ from agent.domain.reminders import (
     pick_language,
 )
 from agent.domain.states import ReminderKind
+from agent.domain.undo import CHANGED
 from agent.models import ChatSession, Message, Reminder, ToolCall
 from agent.models.reminder import OPEN_STATES
 from agent.record.waiting.command_orders import load_last_words
@@ -244,6 +246,42 @@ def cancel(row: Reminder) -> Reminder:
         row.state = State.DONE if said.exists() and not row.repeat else State.CANCELLED
     row.save(update_fields=["state"])
     return row
+
+
+def note_down(row: Reminder) -> dict[str, str]:
+    """What calls change of a reminder, in JSON."""
+    instants = {"starts_at": row.starts_at or row.due_at, "due_at": row.due_at}
+    times = {name: at.astimezone(UTC).isoformat() for name, at in instants.items()}
+    return {"text": row.text, "repeat": row.repeat, "state": row.state, **times}
+
+
+def keep_change(row: Reminder, before: dict[str, str]) -> dict[str, Any] | None:
+    """What :func:`take_back` needs of a row that was as ``before``; None for one that was just
+    being said. The person is named, so that it goes where the person is erased."""
+    after = note_down(row)
+    names = [name for name, value in after.items() if value != before[name]]
+    parts = {"before": before, "after": after}
+    kept = {part: {name: values[name] for name in names} for part, values in parts.items()}
+    return None if row.fired else {"reminder": row.pk, "set_by": row.set_by, **kept}
+
+
+def take_back(session_pk: int, call_pk: int, owners: Collection[str]) -> None:
+    """Have a reminder be as it was before the call changed or cancelled it. What fell due since is
+    told as late, or dropped, as the row says. Raises :class:`ReminderRefused`."""
+    kept = ToolCall.objects.values_list("structured_content", flat=True).get(pk=call_pk) or {}
+    rows = Reminder.objects.select_for_update().filter(session=session_pk)
+    row: Reminder | None = rows.filter(pk=kept.get("reminder")).first()
+    if row is None:
+        raise ReminderRefused(gettext("nothing is kept of it"))
+    was_open, now, after = row.is_open, note_down(row), kept["after"]
+    changed = [name for name in after.keys() - {"due_at"} if now[name] != after[name]]
+    if row.fired or changed or not (was_open or "state" in after):
+        raise ReminderRefused(gettext(CHANGED))
+    for name, value in kept["before"].items():
+        setattr(row, name, parse_datetime(value) if name.endswith("_at") else value)
+    if not was_open and row.set_by not in ("", *owners):
+        _check_count(row)
+    row.save()
 
 
 def describe(row: Reminder, zone: str, *, shows_person: bool = False) -> str:

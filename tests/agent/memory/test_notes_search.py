@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from importlib import import_module
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -11,9 +12,11 @@ from django.utils import timezone
 from hypothesis import given, strategies as st
 
 from agent.domain.notes import NoteViewer
+from agent.memory import notes_store
 from agent.memory.note_visibility import search_notes
-from agent.memory.notes_store import OWNER_LIMIT, NoteResult, delete_notes
-from agent.models import Note
+from agent.memory.notes_store import OWNER_LIMIT, NoteResult, delete_notes, restore_note
+from agent.models import Note, ToolCall
+from tests.admin.record import call_of, run_for, step_of
 from tests.agent.databases import inside, postgres
 from tests.agent.notes import (
     ANN_AT_HOME,
@@ -207,15 +210,50 @@ def test_a_note_is_forgotten_by_whom_it_concerns_or_who_is_in_charge(
     viewer: NoteViewer, manager: bool, fate: NoteResult
 ):
     pk = noted(ANN_IN_GROUP, "喜欢苹果").pk
-    assert delete_notes(viewer, pk, manager) == fate
+    assert delete_notes(viewer, pk, manager).fate == fate
     assert Note.objects.filter(pk=pk).exists() == (fate != NoteResult.DONE)
 
 
 def test_what_the_operator_wrote_is_forgotten_in_the_admin_alone():
     assert (
-        delete_notes(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True)
+        delete_notes(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True).fate
         == NoteResult.NOT_ALLOWED
     )
+
+
+def forgotten(pk: int) -> ToolCall:
+    """The call that has removed the note ``pk``."""
+    noted = {"kept": delete_notes(ANN_IN_GROUP, pk).kept}
+    return call_of(step_of(run_for()), "forget", structured_content=noted)
+
+
+def every_note() -> list[dict[str, Any]]:
+    return list(Note.objects.order_by("pk").values())
+
+
+def test_a_forgotten_note_comes_back_as_it_was_once():
+    pk = noted(ANN_IN_GROUP, "喜欢苹果", tags=("水果",), days=7, said_by_name="Ann").pk
+    before = every_note()
+    call = forgotten(pk)
+    assert not Note.objects.exists()
+    assert restore_note(call.pk) is NoteResult.DONE
+    assert every_note() == before
+    assert texts(BOB_IN_GROUP, "苹果") == ["喜欢苹果"]
+    Note.objects.update(text="now something else")
+    assert restore_note(call.pk) is NoteResult.KNOWN
+    assert texts(BOB_IN_GROUP) == ["now something else"]
+
+
+def test_it_comes_back_within_the_limits_alone(monkeypatch):
+    call = forgotten(noted(ANN_IN_GROUP, "喜欢苹果").pk)
+    again = noted(ANN_IN_GROUP, "喜欢苹果").pk
+    assert restore_note(call.pk) is NoteResult.KNOWN
+    Note.objects.filter(pk=again).update(fingerprint="other")
+    monkeypatch.setattr(notes_store, "OWNER_LIMIT", 1)
+    assert restore_note(call.pk) is NoteResult.FULL
+    ToolCall.objects.update(structured_content=None)
+    assert restore_note(call.pk) is NoteResult.UNKNOWN
+    assert Note.objects.get().pk == again
 
 
 # --- The index --------------------------------------------------------------------

@@ -9,6 +9,8 @@ from django.contrib.auth.models import User
 from django.core import serializers
 from django.utils import timezone
 
+from agent.domain.notes import NoteViewer
+from agent.memory.notes_store import NoteResult, delete_notes, restore_note
 from agent.models import (
     ChatEvent,
     ChatSession,
@@ -24,6 +26,7 @@ from agent.models import (
     Run,
     SpendSum,
     Step,
+    ToolCall,
 )
 from agent.privacy.erasing import begin_erasure, continue_erasure
 from agent.privacy.person import Person
@@ -194,3 +197,21 @@ def test_reminders_of_the_person_go_first_and_what_is_on_its_way_is_not_said():
     assert [row.set_by for row in Reminder.objects.all()] == [STAYING]
     assert receipt.counts["reminders"] == 1
     assert not Message.objects.filter(pk=message.pk).exists()
+
+
+def test_what_calls_keep_of_the_person_to_take_it_back_goes_and_does_not_come_back():
+    """Also where the person never said a word."""
+    asked = said(chat("900"), OTHER, sender_id=STAYING)
+    place = {"account": "10001", "chat": "group:900", "source": "user"}
+    note = Note.objects.create(owner_id=GOING, said_by=STAYING, text=SECRET, **place)
+    viewer = NoteViewer("onebot", "10001", "group:900", STAYING)
+    kept = {"kept": delete_notes(viewer, note.pk).kept}
+    step = step_of(answered(asked, OTHER).run or Run())
+    call = call_of(step, "forget", structured_content=kept, requested_by=STAYING)
+    before = {"set_by": GOING, "before": {"text": SECRET}}
+    call_of(step, "change_reminder", structured_content=before, position=1)
+    erase()
+    assert SECRET not in everything()
+    ToolCall.objects.filter(pk=call.pk).update(structured_content=kept)  # it ended that late
+    assert restore_note(call.pk) is NoteResult.UNKNOWN
+    assert not Note.objects.exists()
