@@ -18,6 +18,7 @@ TOO_LATE = gettext_noop(
 )
 NOTHING_LEFT = gettext_noop("There is nothing left to undo.")
 CHANGED = gettext_noop("it has been changed since")
+WITHDRAWN = gettext_noop("it waited for an approval and will not be made")
 
 
 class UndoKind(TextChoices):

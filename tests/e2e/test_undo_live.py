@@ -1,6 +1,7 @@
 """Answers taken back on a real server: by whom, in the client's words, once, and over a kill."""
 
 import asyncio
+import re
 import signal
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -150,6 +151,49 @@ async def test_reminders_and_notes_are_taken_back_by_owners_alone(group, model):
     person = "SELECT state FROM agent_reminder WHERE set_by = ?"
     assert group.live.rows(person, str(ann)) == [{"state": "cancelled"}]
     assert not group.live.rows("SELECT 1 FROM agent_note WHERE said_by = ?", str(ann))
+
+
+async def test_what_was_forgotten_changed_or_cancelled_is_there_again(group, model):
+    ann, kept = fresh_id(), "SELECT id, text FROM agent_note WHERE said_by = ?"
+    set_by = "SELECT id, text, due_at, state, next_at FROM agent_reminder WHERE set_by = ?"
+    wishes = [{"text": text, "when": "PT1H"} for text in ("tea", "milk")]
+    noted = Call("remember", {"text": "Ann likes tea"})
+    model.script([calls(*(Call("set_reminder", one) for one in wishes), noted), "done"])
+    await group.ask(ann, "remind me of tea and milk, and remember it")
+    before = [group.live.rows(statement, str(ann)) for statement in (set_by, kept)]
+    (tea, milk), (note,) = before
+    model.script(
+        [
+            calls(
+                Call("change_reminder", {"number": tea["id"], "text": "coffee", "when": "PT2H"}),
+                Call("cancel_reminder", {"number": milk["id"]}),
+                Call("forget", {"note_id": note["id"]}),
+            ),
+            "done",
+        ]
+    )
+    (said,) = await group.ask(ann, "forget it all")
+    assert [group.live.rows(statement, str(ann)) for statement in (set_by, kept)] != before
+    undone = await group.order(OWNER, quoted=said)
+    assert undone == "Undone: 1 message, forget, cancel_reminder, change_reminder."
+    assert [group.live.rows(statement, str(ann)) for statement in (set_by, kept)] == before
+
+
+async def test_an_approval_that_its_asker_withdraws_cannot_be_given_any_more(group, model):
+    ann, cockpit = fresh_id(), Cockpit(group.live)
+    await asyncio.to_thread(cockpit.configure, "query_memory", requires_approval="always")
+    model.script([calls(Call("query_memory", {"query": "tea"})), "I asked."])
+    await group.bot.say_group(group.id, ann, "what do you know of tea?")
+    asked = [spoken(await group.bot.next_action()) for _ in range(2)]
+    code = re.search(r"\b\d{6}\b", asked[0])
+    assert code
+    undone = await group.order(ann)
+    assert "query_memory (it waited for an approval and will not be made)" in undone
+    assert "stays" not in undone
+    assert code[0] in await group.order(OWNER, f"批准 {code[0]}")
+    made = "SELECT state, decided_by FROM agent_approval WHERE code = ?"
+    assert group.live.rows(made, code[0]) == [{"state": "refused", "decided_by": str(ann)}]
+    await group.bot.no_action(group=group.id)
 
 
 async def test_a_button_takes_a_run_back_with_its_author_on_record(group, model):

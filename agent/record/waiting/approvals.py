@@ -46,6 +46,7 @@ CHAT_LIMIT = 20
 MENTIONING, WHILE = 5, timedelta(minutes=10)
 REFUSED = "机器人主人拒绝了这次调用，工具没有执行。"
 GROUP_REFUSED = "机器人主人或群管理员拒绝了这次调用，工具没有执行。"
+WITHDRAWN = "提出请求的人或管理者把它撤回了，工具没有执行。"
 EXPIRED = "没有主人在时限内批准，这次调用已经作废，工具没有执行。"
 OWNERS_CHANGE = (
     "只有机器人主人可以修改参数。",
@@ -279,6 +280,18 @@ def settle_approval(
         return ApprovalOutcome.APPROVED
 
 
+def withdraw_approval(approval_pk: int, by: str, *, tells: bool) -> bool:
+    """Have a call that waits not be made because its run is taken back; whether it still waited.
+    ``tells``: its chat hears of that by the outcome."""
+    now = timezone.now()
+    waiting = Approval.objects.filter(pk=approval_pk, state=State.WAITING, expires_at__gt=now)
+    if not waiting.update(state=State.REFUSED, decided_by=by[:200], decided_at=now):
+        return False
+    withdrawn = Approval.objects.filter(pk=approval_pk)
+    _close(withdrawn, WITHDRAWN, CallVerdict.OWNER_REFUSED, tells=tells)
+    return True
+
+
 def expire_approvals() -> int:
     """Refuse what has waited too long; how many were."""
     now = timezone.now()
@@ -299,11 +312,14 @@ def expire_approvals() -> int:
     return expired
 
 
-def _close(approvals: "QuerySet[Approval]", words: str, verdict: CallVerdict) -> None:
-    """Fail the calls that will not be made, and announce that in their chats."""
+def _close(
+    approvals: "QuerySet[Approval]", words: str, verdict: CallVerdict, *, tells: bool = True
+) -> None:
+    """Fail the calls that will not be made, and announce that in their chats, if it ``tells``."""
     for approval in approvals.select_related("call__run__message"):
         closed = ToolCall.objects.filter(pk=approval.call_id, state__in=OPEN)
         count_failed_calls(closed)
         decision = {"verdict": verdict.value, "decided_by": approval.decided_by or None}
-        if closed.update(state=ToolCall.State.FAILED, result=words, error=words, **decision):
+        values = {"state": ToolCall.State.FAILED, "result": words, "error": words, **decision}
+        if closed.update(**values) and tells:
             announce_outcome(approval.call, f"approval:{approval.pk}")

@@ -7,6 +7,8 @@ steps; the record keeps it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
@@ -28,7 +30,7 @@ from agent.domain.undo import (
 from agent.models import Approval, ChatSession, Message, Run, ServerProcess, ToolCall, UndoStep
 from agent.models.message import BY_HAND
 from agent.record.chats.chat_record import find_address, forget_words
-from agent.record.waiting.approvals import settle_approval
+from agent.record.waiting.approvals import withdraw_approval
 from agent.record.waiting.command_orders import load_last_words
 from agent.record.waiting.hand_messages import GOING_ON
 from tools.contract import RecordedCall
@@ -41,6 +43,8 @@ MOST_RUNS = 20
 #: States of what may be in a chat.
 SENT = (Message.State.DELIVERED, Message.State.UNKNOWN)
 MADE = (ToolCall.State.SUCCEEDED, ToolCall.State.UNKNOWN)
+#: Paths from a call to its run, and to that which had an agent, or agents of agents, make it.
+OF_RUN = tuple("run" + "__parent__run" * depth for depth in range(4))
 #: What becomes of a step that was being tried when its process ended.
 STOPPED = UndoOutcome(State.UNKNOWN, _("the server stopped before the outcome was known"))
 #: Characters of the words of clients and tools that are kept.
@@ -94,15 +98,13 @@ def plan_undo(wish: UndoWish) -> list[int]:
     if isinstance(reach, str):
         raise UndoRefused(gettext(reach))
     Run.objects.select_for_update(no_key=True).get(pk=run.pk)
-    if not (steps := _left(run, reach, wish.undoable)):
+    found = _left(run, reach, wish.undoable)
+    if not (steps := [step for step in found if _withdraw(step, wish)]):
         raise UndoRefused(gettext(undo.NOTHING_LEFT))
     for step in steps:
         step.author, step.command, step.created_at = wish.asker.author[:200], wish.command, now
         step.settled_at = now if step.state != State.WAITING else None
     UndoStep.objects.bulk_create(steps)
-    if reach > UndoReach.WORDS:  # what waits for a word is not to be done later
-        for pk in Approval.objects.filter(call__run=run, state="waiting").values_list("pk"):
-            settle_approval(*pk, is_approval=False, by=wish.asker.author)
     _leave_history(run, [step.message_id for step in steps if step.message_id])
     if wish.command is None:
         ConfigVersion.bump(LiveKind.UNDO)
@@ -139,22 +141,37 @@ def _quoted(wish: UndoWish) -> Q:
 def _left(run: Run, reach: UndoReach, undoable: frozenset[str]) -> list[UndoStep]:
     """The steps that are not put down yet, those that cannot be tried with their end."""
     steps = [UndoStep(run=run, kind=UndoKind.MESSAGE, message=one) for one in _said(run, reach)]
+    told = run.message.tool_call_id if run.message else None  # whose outcome it told later
+    of_run = reduce(or_, (Q(**{path: run}) for path in OF_RUN), Q(pk=told))
+    wanted = Q(approval__state="waiting", approval__expires_at__gt=timezone.now())
     if reach > UndoReach.WORDS:
-        told = run.message.tool_call_id if run.message else None  # whose outcome it told later
-        of_run = Q(run=run) | Q(run__parent__run=run) | Q(pk=told)
-        calls = ToolCall.objects.filter(of_run, state__in=MADE, mocked=False).order_by("-pk")
-        steps_of = UndoStep.objects.filter(tool_call__in=calls.values("pk").order_by())
-        done = set(steps_of.values_list("tool_call", "kind"))
-        for call in calls.defer("full_result", "result"):
-            kinds = {UndoKind.CALL: call.tool_name in undoable, UndoKind.STATE: call.state_change}
-            steps += [
-                UndoStep(run=run, kind=kind, tool_call=call)
-                for kind, is_there in kinds.items()
-                if is_there and (call.pk, kind) not in done
-            ]
+        wanted |= Q(state__in=MADE) | Q(state_change__isnull=False)
+    calls = ToolCall.objects.filter(of_run, wanted, mocked=False).order_by("-pk")
+    steps_of = UndoStep.objects.filter(tool_call__in=calls.values("pk").order_by())
+    done = set(steps_of.values_list("tool_call", "kind"))
+    for call in calls.defer("full_result", "result"):
+        is_made = call.state in MADE and call.tool_name in undoable
+        kinds = {
+            UndoKind.CALL: is_made or call.state == ToolCall.State.PENDING,
+            UndoKind.STATE: call.state_change,
+        }
+        steps += [
+            UndoStep(run=run, kind=kind, tool_call=call)
+            for kind, is_there in kinds.items()
+            if is_there and (call.pk, kind) not in done
+        ]
     for step in steps:
         step.state, step.words = _end_at_once(step)
     return steps
+
+
+def _withdraw(step: UndoStep, wish: UndoWish) -> bool:
+    """Whether ``step`` is to be put down: a call that waits for a word is not to be made later,
+    unless somebody has just decided."""
+    if step.words != undo.WITHDRAWN or step.tool_call is None:
+        return True
+    tells = wish.command is None  # else the answer to the command says it
+    return withdraw_approval(step.tool_call.approval.pk, wish.asker.author, tells=tells)
 
 
 def _said(run: Run, reach: UndoReach) -> "QuerySet[Message]":
@@ -175,6 +192,8 @@ def _end_at_once(step: UndoStep) -> tuple[UndoState, str]:
         if message.state == Message.State.UNKNOWN:
             return State.FAILED, _("nobody knows whether it arrived")
         return State.FAILED, _("the client gave it no id")
+    if call and call.state == ToolCall.State.PENDING:
+        return State.DONE, undo.WITHDRAWN
     if call and step.kind == UndoKind.CALL and call.state == ToolCall.State.UNKNOWN:
         return State.FAILED, _("nobody knows whether it was carried out")
     return State.WAITING, ""

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from django.utils import timezone, translation
 
+from agent.domain.approvals import parse_approval_reply
 from agent.domain.types import ChatAddress
 from agent.domain.undo import UndoAsker, UndoKind, UndoOutcome, UndoReach, UndoState
 from agent.media.media_store import HeardText, load_segments, save_heard_texts
 from agent.models import Approval, ChatSession, Digest, Message, Run, ServerProcess, UndoStep
 from agent.record.chats.ambient import AmbientRequest, find_ambient
 from agent.record.chats.chat_record import find_address, find_messages, load_message_page
+from agent.record.waiting.approvals import ApprovalOutcome, apply_approval_decision
 from agent.record.waiting.undoing import (
     UndoRefused,
     UndoWish,
@@ -23,7 +25,7 @@ from agent.record.waiting.undoing import (
     plan_undo,
     settle_undo_step,
 )
-from tests.admin.record import answered, call_of, chat, said, step_of
+from tests.admin.record import answered, call_of, chat, run_for, said, step_of
 from tools.text.fences import FenceKind, fence_values
 
 pytestmark = pytest.mark.django_db
@@ -259,10 +261,11 @@ def test_what_this_process_left_behind_is_unknown_too(session):
     assert steps() == [("message", "unknown")]
 
 
-def test_the_state_of_the_chat_is_set_back_with_the_claim(session):
+@pytest.mark.parametrize("end", ["succeeded", "failed", "unknown"])
+def test_the_state_of_the_chat_is_set_back_with_the_claim(session, end):
     ChatSession.objects.update(state={"a": 2, "b": 1})
     change = {"before": {"a": 1}, "after": {"a": 2}}
-    call_of(step_of(run_of(session)), "any", state_change=change)
+    call_of(step_of(run_of(session)), "any", state=end, state_change=change)
     *_, pk = plan_undo(wish(session))
     assert begin_undo_step(pk, "p1") is None
     assert steps()[-1] == ("state", "done")
@@ -283,15 +286,72 @@ def test_what_was_undone_is_not_fetched_either(session):
     assert fetched(address) == []
 
 
-def test_what_waits_for_a_word_is_refused(session):
-    call = call_of(step_of(run_of(session)), "kick_member", state="pending")
-    until = timezone.now() + timedelta(hours=1)
-    row = Approval.objects.create(
-        call=call, session=session, code="123456", created_at=timezone.now(), expires_at=until
-    )
+def test_what_agents_of_agents_did_is_taken_back(session):
+    run = run_of(session)
+    for _depth in range(3):
+        outer = call_of(step_of(run), "helper")
+        run = run_for(parent=outer, session=session, origin="agent")
+    call_of(step_of(run), "mute_member")
     plan_undo(wish(session))
+    assert steps() == [("message", "waiting"), ("call", "waiting")]
+
+
+def question(run: Run) -> Approval:
+    """What waits for a word because of a call of ``run``."""
+    now = timezone.now()
+    call, until = call_of(step_of(run), "kick_member", state="pending"), now + timedelta(hours=1)
+    return Approval.objects.create(
+        call=call, session=run.session, code="123456", created_at=now, expires_at=until
+    )
+
+
+def asking_run(session: ChatSession) -> Run:
+    """A run of Ann's that says nothing."""
+    return run_for(said(session, state="silent"), finished_at=timezone.now())
+
+
+@pytest.mark.parametrize("asker", [OWNER, ANN])
+def test_a_run_that_only_asks_for_an_approval_is_undone_and_it_cannot_be_given(session, asker):
+    row = question(asking_run(session))
+    plan_undo(wish(session, asker, command=77))
+    (told,) = load_undo_steps(command=77)
+    assert (told.kind, told.state, told.author) == ("call", "done", asker.author)
+    assert "waited for an approval" in told.words
+    reply = parse_approval_reply("批准 123456")
+    assert reply
+    decided, _ = apply_approval_decision(reply, "10001", "1", is_owner=True)
+    assert decided is ApprovalOutcome.UNKNOWN
     row.refresh_from_db()
-    assert (row.state, row.decided_by) == ("refused", "1")
+    assert (row.state, row.decided_by, row.call.state) == ("refused", asker.author, "failed")
+    assert not Message.objects.filter(reason="later_result").exists()  # the command says it
+    with pytest.raises(UndoRefused, match="nothing left"):
+        plan_undo(wish(session, asker))
+
+
+def test_what_an_operator_withdraws_is_told_in_its_chat(session):
+    row = question(run_of(session))
+    plan_undo(wish(session, UndoAsker("eve", reach=UndoReach.EVERYTHING)))
+    row.refresh_from_db()
+    assert (row.state, row.decided_by) == ("refused", "eve")
+    assert Message.objects.get(reason="later_result").tool_call == row.call
+
+
+@pytest.mark.parametrize("state", ["approved", "refused", "expired"])
+def test_what_is_decided_is_not_withdrawn(session, state):
+    row = question(asking_run(session))
+    Approval.objects.update(state=state, decided_by="2")
+    with pytest.raises(UndoRefused, match="nothing left"):
+        plan_undo(wish(session))
+    row.refresh_from_db()
+    assert (row.state, row.decided_by) == (state, "2")
+
+
+def test_strangers_withdraw_nothing(session):
+    row = question(asking_run(session))
+    with pytest.raises(UndoRefused, match="nothing left"):
+        plan_undo(wish(session, BOB))
+    row.refresh_from_db()
+    assert row.state == "waiting"
 
 
 def test_the_act_is_taken_back_with_the_answer_that_told_of_it_later(session):
