@@ -268,11 +268,14 @@ def keep_change(row: Reminder, before: dict[str, str]) -> dict[str, Any] | None:
 def take_back(session_pk: int, call_pk: int, owners: Collection[str]) -> None:
     """Have a reminder be as it was before the call changed or cancelled it. What fell due since is
     told as late, or dropped, as the row says. Raises :class:`ReminderRefused`."""
-    kept = ToolCall.objects.values_list("structured_content", flat=True).get(pk=call_pk) or {}
+    call = ToolCall.objects.select_related("run").get(pk=call_pk)
+    kept = call.structured_content or {}
     rows = Reminder.objects.select_for_update().filter(session=session_pk)
     row: Reminder | None = rows.filter(pk=kept.get("reminder")).first()
     if row is None:
         raise ReminderRefused(gettext("nothing is kept of it"))
+    if row.created_at >= call.run.started_at:
+        return  # the same answer has set it, which is taken back as well
     was_open, now, after = row.is_open, note_down(row), kept["after"]
     changed = [name for name in after.keys() - {"due_at"} if now[name] != after[name]]
     if row.fired or changed or not (was_open or "state" in after):

@@ -143,3 +143,12 @@ def test_what_was_being_said_is_gone_or_is_of_another_chat_stays(session):
         with pytest.raises(book.ReminderRefused):
             take_back(call)
     assert list(Reminder.objects.values()) == before
+
+
+def test_what_the_same_answer_has_set_is_not_said_in_between(session):
+    row = remind(session, -60)
+    call = cancelled(row)
+    Reminder.objects.update(created_at=timezone.now())
+    take_back(call)
+    look()
+    assert (fired(), values(row)["state"]) == ([], "cancelled")
