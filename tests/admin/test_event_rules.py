@@ -95,7 +95,7 @@ def test_a_row_shows_beside_what_it_leaves_empty_what_holds_and_from_where(brows
         "arguments": "{&quot;city&quot;: &quot;北京&quot;}",
     }
     assert {source for *_, source in holding} == {"event rule “", "default"}
-    assert "&lt;b&gt;</a>” </span>" in text
+    assert "&lt;b&gt;</a>”</span>" in text
     assert "as the broader row says" in page(browser, RULES)
     row.delete()
     assert "holds: No" in page(browser, f"{RULES}add/?kind=join")

@@ -110,7 +110,7 @@ async def test_only_a_poke_at_the_bot_by_somebody_else_is_answered_and_why_says_
 async def test_what_a_row_leaves_empty_is_as_a_broader_one_says_until_that_is_switched_off(
     live, cockpit, model, bot
 ):
-    group, person = fresh_id(), fresh_id()
+    group, person, second, third = (fresh_id() for _ in range(4))
     rule(cockpit, bot, "poke", "say", text="别戳", mention=True)
     (broader,) = live.rows("SELECT id, name FROM agent_eventrule ORDER BY id DESC LIMIT 1")
     own = {"chats": f"group:{group}", "mention": "unknown"}
@@ -129,12 +129,12 @@ async def test_what_a_row_leaves_empty_is_as_a_broader_one_says_until_that_is_sw
     assert narrow["name"] in why
     assert broader["name"] in why
     cockpit.fill(page, action="say", text="")
-    await poke(bot, group, person, bot.self_id)
+    await poke(bot, group, second, bot.self_id)
     assert spoken(await bot.next_action()).strip() == "别戳"
     cockpit.fill(f"{RULES}{broader['id']}/change/", enabled=False)
-    await poke(bot, group, person, bot.self_id)
+    await poke(bot, group, third, bot.self_id)
     wanted = "sender_id = ? AND reason = 'event' AND state = 'silent'"
-    kept = await live.row(f"SELECT detail FROM agent_message WHERE {wanted}", str(person))
+    kept = await live.row(f"SELECT detail FROM agent_message WHERE {wanted}", str(third))
     assert kept["detail"] == "no row says what the rule cannot do without"
     await bot.no_action(group=group)
 
