@@ -157,11 +157,12 @@ class EventRule(Scoped, LiveModel):
 
     def find_whole(self) -> FiredRule:
         """It with what it leaves empty, as far as rows say it that hold in all of its chats."""
-        rows = EventRule.objects.filter(kind=self.kind, enabled=True).exclude(pk=self.pk)
         behind = [
             row
-            for row in (rows if self.kind != KEYWORD else ())
-            if row.covers(self) and rank_row(row) > rank_row(self)
+            for row in EventRule.objects.filter(enabled=True).exclude(pk=self.pk)
+            if row.kind == self.kind != KEYWORD
+            and row.covers(self)
+            and rank_row(row) > rank_row(self)
         ]
         return combine_rules([row.fire() for row in (self, *sorted(behind, key=rank_row))])
 

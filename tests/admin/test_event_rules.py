@@ -98,7 +98,17 @@ def test_a_row_shows_beside_what_it_leaves_empty_what_holds_and_from_where(brows
     assert "&lt;b&gt;</a>”</span>" in text
     assert "as the broader row says" in page(browser, RULES)
     row.delete()
-    assert "holds: No" in page(browser, f"{RULES}add/?kind=join")
+    assert "holds: No" in page(browser, f"{RULES}add/?kind=join&chats=%00&arguments=[")
+
+
+def test_a_keyword_takes_nothing_from_other_rows(browser: Client):
+    EventRule.objects.create(
+        name="b", kind="keyword", action="say", words="a", text="B", mention=True
+    )
+    own = {"kind": "keyword", "words": "a", "text": "", "chats": "group:700"}
+    assert list(faults(browser, f"{RULES}add/", form(**own))) == ["text"]
+    assert save(browser, **own | {"action": ""}) == ""
+    assert EventRule.objects.get(name="welcome").find_whole().said_by == {}
 
 
 KEYWORD: dict[str, Any] = {"kind": "keyword", "words": "a"}
