@@ -1,5 +1,7 @@
 """Rules of events and keywords: what becomes of what happens in chats, and of what is said."""
 
+import json
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django import forms
@@ -10,13 +12,25 @@ from django.utils.translation import gettext, gettext_lazy as _
 from agent.admin.tools import with_registry
 from agent.domain.event_rules import KEYWORD, EventAction
 from agent.models import EventRule
+from agent.models.scope import SCOPE
 from agent.pages.manners import scope_words, shorten_list
-from tools.admin.fields import JSON_INPUT, IndentedJSONField, choosing
-from tools.admin.record_pages import Column, clamp_text, render_badge
+from tools.admin.fields import JSON_INPUT, IndentedJSONField, choosing, name_source
+from tools.admin.record_pages import Column, clamp_text, record_link, render_badge
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.contract import InvalidArguments, ToolFailed
 from tools.models import ToolConfig
 from tools.schemas.arguments import check_arguments
+from tools.text.readable import shorten_text
+
+#: Characters of what a broader row says that a form shows.
+SHOWN = 200
+
+
+class YesNo(forms.NullBooleanSelect):
+    """Takes what a box sends, too, as scripts do that were written for one."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> bool | None:
+        return data.get(name) == "on" or super().value_from_datadict(data, files, name)
 
 
 class EventRuleForm(SettingsForm):
@@ -30,9 +44,19 @@ class EventRuleForm(SettingsForm):
             "account": forms.TextInput(attrs=choosing("account")),
             "chats": forms.Textarea(attrs={"rows": 3} | choosing("chat", "chat")),
             "text": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
+            "mention": YesNo,
             "words": forms.Textarea(attrs={"rows": 3}),
             "arguments": forms.Textarea(attrs=JSON_INPUT),
         }
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__(*arguments, **options)
+        row: EventRule = self.instance
+        self.initial["arguments"] = self.initial.get("arguments") or None
+        if not row.pk:  # a new one, for what a link leads to
+            row = EventRule(**{name: self.initial.get(name) or "" for name in ("kind", *SCOPE)})
+        for name, words, source in find_holding(row):
+            self.show_unsaid(name, words, source)
 
     def clean_arguments(self) -> Any:
         given = self.cleaned_data["arguments"]
@@ -41,10 +65,25 @@ class EventRuleForm(SettingsForm):
     def _post_clean(self) -> None:
         """What the tool takes is asked where all else is right."""
         super()._post_clean()
-        row: EventRule = self.instance
-        if row.action == EventAction.TOOL and not self.errors:
-            for field, line in _tool_problems(row.tool, row.arguments):
+        rule = self.instance.find_whole()
+        if rule.action == EventAction.TOOL and not self.errors:
+            for field, line in _tool_problems(rule.tool, rule.arguments):
                 self.add_error(field, line)
+
+
+def find_holding(row: EventRule) -> Iterator[tuple[str, Any, str]]:
+    """What counts where ``row`` says nothing, with its words and where it comes from."""
+    rule = row.find_whole()
+    named = EventRule.objects.filter(name__in=rule.said_by.values())
+    links = {one.name: record_link("agent_eventrule", one.pk, one.name) for one in named}
+    yield "action", EventAction.NOTHING.value, name_source("")
+    yield "mention", False, name_source("")
+    for name, broader in rule.said_by.items():
+        value, link = getattr(rule, name), links.get(broader, broader)
+        if isinstance(value, dict):
+            value = json.dumps(value, ensure_ascii=False)
+        words = shorten_text(value, SHOWN) if isinstance(value, str) else value
+        yield name, words, format_html("{} “{}”", EventRule._meta.verbose_name, link)
 
 
 def _tool_problems(name: str, arguments: dict[str, Any]) -> list[tuple[str, str]]:
@@ -66,7 +105,8 @@ _TWO_LINES = '{} <div class="quiet">{}</div>'
 
 def _done(row: EventRule) -> str:
     said = row.tool if row.action == EventAction.TOOL else row.text or row.file
-    return format_html(_TWO_LINES, row.get_action_display(), clamp_text(said[:200]))
+    action = row.get_action_display() or _("as the broader row says")
+    return format_html(_TWO_LINES, action, clamp_text(said[:200]))
 
 
 def _about(row: EventRule) -> str:

@@ -17,7 +17,7 @@ from agent.admin.chats.session_list import known_accounts
 from agent.markdown.drawing_packages import explain_missing
 from agent.models import Manners, ModelEndpoint
 from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
-from agent.models.scope import SCOPE
+from agent.models.scope import SCOPE, rank_row
 from agent.pages.manners import (
     EVERY_ACCOUNT,
     list_counting,
@@ -26,7 +26,7 @@ from agent.pages.manners import (
     silenced_words,
 )
 from agent.record.settings import chat_manners, manners
-from agent.record.settings.manners import ADDED_UP, rank_row, said_values
+from agent.record.settings.manners import ADDED_UP, said_values
 from tools.admin.fields import choosing, name_source
 from tools.admin.record_pages import (
     Column,
@@ -148,7 +148,7 @@ class MannersForm(SettingsForm):
 def find_holding(row: Manners) -> Iterator[tuple[str, str, str]]:
     """What counts where ``row`` says nothing, with its words and where it comes from."""
     table = manners.load_manners_table()
-    others = [other for other in table.rows if covers(other, row)]
+    others = [other for other in table.rows if other.pk != row.pk and other.covers(row)]
     counting = manners.combine_rows(table.base(), others)
     for one in list_counting(counting, others):
         is_left = getattr(counting, one.field) is None  # to the persona, or to another limit
@@ -157,18 +157,6 @@ def find_holding(row: Manners) -> Iterator[tuple[str, str, str]]:
             name = record_link("agent_manners", one.row.pk, one.row.name)
             source = format_html("{} “{}”", Manners._meta.verbose_name, name)
         yield one.field, one.words, source
-
-
-def covers(other: Manners, row: Manners) -> bool:
-    """Whether ``other`` is another row for all chats of ``row``."""
-    keys = set(row.chat_keys)
-    kinds = {row.chat_kind} if row.chat_kind else {key.partition(":")[0] for key in keys}
-    return (
-        other.pk != row.pk
-        and other.account in ("", row.account)
-        and (not other.chat_kind or kinds == {other.chat_kind})
-        and (not other.chats or (bool(keys) and keys <= set(other.chat_keys)))
-    )
 
 
 def find_contradictions(

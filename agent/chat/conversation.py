@@ -17,7 +17,7 @@ from agent.chat.message_run import (
     build_tool_context,
     stop_nothing,
 )
-from agent.chat.rule_answers import build_call, name_people, say_by_rule, tell_call
+from agent.chat.rule_answers import LACKING, build_call, name_people, say_by_rule, tell_call
 from agent.chat.speaking import Speaker, approval_outcome_text
 from agent.domain.chat_state import ChatState
 from agent.domain.client_actions import ClientActions
@@ -216,6 +216,9 @@ class ConversationHandler:
     async def _follow_rule(self, run: MessageRun) -> None:
         """Bring a message to its end by a rule, without a model."""
         rule = run.pending.rule
+        if rule is not None and rule.lacks:
+            await self.endings.tell(run, "", detail=LACKING)
+            return
         if rule is not None and rule.action != EventAction.TOOL:
             await say_by_rule(run, rule, self.endings, self.names)
             return

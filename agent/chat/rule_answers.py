@@ -19,6 +19,7 @@ from agent.stickers.store import locate_sticker
 from tools.text.fences import clean_name
 
 NO_FILE = gettext_noop("the picture of the rule is not there")
+LACKING = gettext_noop("no row says what the rule cannot do without")
 #: What is said of a call that a process did not live to finish, in Chinese and in English.
 UNKNOWN = (
     "{tool} 的结果未知，没有再执行一次。",

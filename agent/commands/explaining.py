@@ -109,6 +109,9 @@ def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
     yield _detail(heard, is_owner=is_owner)
     if heard.rule is not None:
         yield gettext("By the row “%(row)s”.") % {"row": heard.rule.name}
+        if broader := dict.fromkeys(heard.rule.said_by.values()):
+            rows = join_words(f"“{name}”" for name in broader)
+            yield gettext("What it leaves empty is from %(rows)s.") % {"rows": rows}
     yield _media(heard.media)
 
 

@@ -6,7 +6,7 @@ what is done later is what was decided then.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from django.db.models import TextChoices
@@ -62,6 +62,12 @@ class EventAction(TextChoices):
     TOOL = "tool", _("call a tool")
 
 
+#: What an action cannot do without.
+NEEDED = {"say": "text", "picture": "file", "sticker": "file", "tool": "tool"}
+#: What is empty, and may be said by a broader row.
+_UNSAID: tuple[Any, ...] = ("", None, {})
+
+
 class KeywordMatch(TextChoices):
     WORD = "word", _("the whole message is one of the words")
     PREFIX = "prefix", _("it begins with one of them")
@@ -71,7 +77,7 @@ class KeywordMatch(TextChoices):
 @dataclass(frozen=True, slots=True)
 class FiredRule:
     """A rule with what it fired for: the ``people`` whom the event is about, and ``count`` of
-    them."""
+    them. ``said_by`` has the names of the rows that say what its own leaves empty, by field."""
 
     pk: int
     name: str
@@ -79,15 +85,22 @@ class FiredRule:
     action: str
     text: str = ""
     file: str = ""
-    mention: bool = False
+    mention: bool | None = None
     tool: str = ""
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict, hash=False)
     people: tuple[str, ...] = ()
     count: int = 1
     operator: str = ""
     change: str = ""
     words: str = ""
     message_id: str = ""
+    said_by: dict[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def lacks(self) -> str:
+        """The field without which it cannot do what it is to do, where no row says that."""
+        needed = NEEDED.get(self.action, "")
+        return needed if needed and not getattr(self, needed).strip() else ""
 
     @property
     def asks_model(self) -> bool:
@@ -136,6 +149,37 @@ class FiredRule:
         others = {"operator": self.operator, "words": self.words, "message_id": self.message_id}
         told |= {name: value for name, value in others.items() if value}
         return fence_values(FenceKind.EVENT, [told])
+
+
+def combine_rules(rules: Sequence[FiredRule]) -> FiredRule:
+    """The first of ``rules`` for one kind, which come the most particular first, with what it
+    leaves empty as those behind it say."""
+    whole = list[FiredRule]()
+    for rule in reversed(rules):
+        whole.insert(0, _fill(rule, whole))
+    return whole[0]
+
+
+def _fill(rule: FiredRule, behind: Sequence[FiredRule]) -> FiredRule:
+    """Where ``rule`` says itself what is done, it takes the mention alone, and what that cannot do
+    without, of one that does the same: so a text for a model is never said."""
+    if not behind:
+        return rule
+    sources = dict.fromkeys(("action", "text", "file", "tool", "mention"), behind[0])
+    if rule.action:
+        alike = [one for one in behind if one.action == rule.action]
+        needed = NEEDED.get(rule.action)
+        sources = {"mention": behind[0]} | ({needed: alike[0]} if needed and alike else {})
+    if "tool" in sources and not rule.tool:
+        sources["arguments"] = sources["tool"]
+    said = {name: getattr(one, name) for name, one in sources.items()}
+    taken = {
+        name: value
+        for name, value in said.items()
+        if getattr(rule, name) in _UNSAID and value not in _UNSAID
+    }
+    said_by = {name: sources[name].said_by.get(name, sources[name].name) for name in taken}
+    return replace(rule, **taken, said_by=said_by)
 
 
 def read_fired_rule(raw: Mapping[str, Any] | None) -> FiredRule | None:

@@ -17,14 +17,13 @@ from agent.domain.event_rules import (
     EventAction,
     FiredRule,
     KeywordMatch,
+    combine_rules,
 )
 from agent.models.endpoint import NO_CONTROLS
 from agent.models.manners import line_problems, pattern_problems
-from agent.models.scope import SCOPE, Scoped
+from agent.models.scope import SCOPE, Scoped, rank_row
 from tools.live_rows import LiveKind, LiveModel, Tracked
 
-#: What an action cannot do without.
-NEEDED = {"say": "text", "picture": "file", "sticker": "file", "tool": "tool"}
 #: What is kept of a row where it fires.
 FIRED = ("pk", "name", "kind", "action", "text", "file", "mention", "tool", "arguments")
 #: Regular expressions of one row: every message is searched for all of them.
@@ -34,8 +33,9 @@ MOST_PATTERNS = 20
 class EventRule(Scoped, LiveModel):
     """What is done about events of one kind, or about keywords, in the chats of its scope.
 
-    Of several rows for one kind the most particular counts in a chat, as of manners; of keywords
-    the most particular whose words are said.
+    What is empty is as the less particular rows for the kind say, as of manners, and last nothing
+    is done (:func:`agent.domain.event_rules.combine_rules`). Of keywords the most particular row
+    counts whose words are said, and whole.
     """
 
     live_kind = LiveKind.EVENT_RULES
@@ -52,7 +52,16 @@ class EventRule(Scoped, LiveModel):
         ),
     )
     action = models.CharField(
-        _("what is done"), max_length=8, choices=EventAction.choices, default=EventAction.NOTHING
+        _("what is done"),
+        max_length=8,
+        choices=EventAction.choices,
+        blank=True,
+        default=EventAction.NOTHING,
+        help_text=_(
+            "Not said here: this, and all that is empty, is as the next broader row for the kind "
+            "says. Said here: only the mention is, and what cannot be missing, from a row that "
+            "does the same. Keywords take nothing from other rows."
+        ),
     )
     text = models.TextField(
         _("text"),
@@ -72,7 +81,10 @@ class EventRule(Scoped, LiveModel):
         help_text=_("A file of the media folder, or of the stickers, or an address (https://…)."),
     )
     mention = models.BooleanField(
-        _("mention"), default=False, help_text=_("In groups: at whom the event is about.")
+        _("mention"),
+        null=True,
+        blank=True,
+        help_text=_("In groups: at whom the event is about."),
     )
     match = models.CharField(
         _("found as"), max_length=8, choices=KeywordMatch.choices, default=KeywordMatch.WORD
@@ -113,8 +125,11 @@ class EventRule(Scoped, LiveModel):
             "words": list(self._word_problems()) if self.kind == KEYWORD else [],
             "arguments": self._argument_problems(),
         }
-        if (needed := NEEDED.get(self.action)) and not getattr(self, needed).strip():
-            problems[needed] = [gettext("This is needed for what is done.")]
+        if needed := self.find_whole().lacks:
+            words = gettext(
+                "This is needed for what is done: no broader row says it for all of these chats."
+            )
+            problems[needed] = [words]
         if found := {name: lines for name, lines in problems.items() if lines}:
             raise ValidationError(found)
 
@@ -139,6 +154,17 @@ class EventRule(Scoped, LiveModel):
         """The keywords."""
         lines = (line.strip() for line in self.words.splitlines())
         return tuple(dict.fromkeys(filter(None, lines)))
+
+    def find_whole(self) -> FiredRule:
+        """It with what it leaves empty, as far as rows say it that hold in all of its chats."""
+        behind = [
+            row
+            for row in EventRule.objects.filter(enabled=True).exclude(pk=self.pk)
+            if row.kind == self.kind != KEYWORD
+            and row.covers(self)
+            and rank_row(row) > rank_row(self)
+        ]
+        return combine_rules([row.fire() for row in (self, *sorted(behind, key=rank_row))])
 
     def fire(self, **happened: Any) -> FiredRule:
         """It as it is now, for what ``happened``."""

@@ -1,5 +1,6 @@
 """Where a row counts that is for some chats: an account, a kind of chat, chats."""
 
+import math
 from collections.abc import Iterator
 
 from django.db import models
@@ -13,7 +14,7 @@ SCOPE = ("account", "chat_kind", "chats")
 
 class Scoped(models.Model):
     """A row for the chats that its scope names; of several the most particular counts
-    (:func:`agent.record.settings.manners.rank_row`)."""
+    (:func:`rank_row`)."""
 
     account = models.CharField(
         _("account"), max_length=64, blank=True, default="", help_text=_("Empty: every account.")
@@ -44,6 +45,16 @@ class Scoped(models.Model):
         words = parse_ids(self.chats.replace("：", ":"))
         return tuple(dict.fromkeys(word.removeprefix("onebot:") for word in words))
 
+    def covers(self, other: "Scoped") -> bool:
+        """Whether it is for all chats of ``other``."""
+        keys = set(other.chat_keys)
+        kinds = {other.chat_kind} if other.chat_kind else {key.partition(":")[0] for key in keys}
+        return (
+            self.account in ("", other.account)
+            and (not self.chat_kind or kinds == {self.chat_kind})
+            and (not self.chats or (bool(keys) and keys <= set(self.chat_keys)))
+        )
+
     def scope_problems(self) -> dict[str, list[str]]:
         """What is wrong with it, by field."""
         return {"account": check_ids(self.account), "chats": list(self._chat_problems())}
@@ -56,3 +67,9 @@ class Scoped(models.Model):
                 yield gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.") % told
             elif self.chat_kind not in ("", kind):
                 yield gettext("“%(chat)s” is not of the kind that is chosen above.") % told
+
+
+def rank_row(row: Scoped) -> tuple[bool, int, bool, bool, float]:
+    """By what rows are sorted: the most particular is the least."""
+    count = len(row.chat_keys)
+    return not count, count, not row.account, not row.chat_kind, row.pk or math.inf

@@ -18,10 +18,10 @@ from agent.access import NOTHING
 from agent.domain.types import is_playground
 from agent.models import Manners, Message
 from agent.models.manners import LIMITS, LISTS
+from agent.models.scope import rank_row
 from agent.pages.manners import EVERY_ACCOUNT, choose_url, list_said, scope_words
 from agent.pages.own_chats import OwnAccountsAdmin
 from agent.record.settings.chat_manners import find_account_manners
-from agent.record.settings.manners import rank_row
 from agent.record.settings.personas import load_persona_table
 from onebot.connections import handshake
 from onebot.models import Bot, ClientEvent

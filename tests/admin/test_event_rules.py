@@ -1,5 +1,6 @@
 """The page of event rules: what it accepts and says, who may do what, and how it is taken back."""
 
+import re
 from typing import Any
 
 import pytest
@@ -27,18 +28,87 @@ def save(browser: Client, row: EventRule | None = None, **fields: Any) -> str:
 def test_a_row_is_made_changed_and_taken_back(browser: Client):
     assert save(browser) == ""
     row = EventRule.objects.get()
-    assert (row.kind, row.action, row.mention, row.arguments) == ("join", "say", False, {})
-    assert save(browser, row, mention="on", arguments="") == ""
+    assert (row.kind, row.action, row.mention, row.arguments) == ("join", "say", None, {})
+    assert save(browser, row, mention="true", arguments="") == ""
     change = ToolConfigChange.objects.get(kind="changed")
     assert set(change.after) == {"mention"}
     browser.post(f"{RULES}{row.pk}/revert/{change.pk}/")
     row.refresh_from_db()
-    assert not row.mention
+    assert row.mention is None
 
 
 def test_a_new_row_does_nothing_until_it_is_told_what(browser: Client):
     assert EventRule().action == "nothing"
     assert save(browser, action="nothing", text="") == ""
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"), [("on", True), ("true", True), ("false", False), ("unknown", None)]
+)
+def test_a_mention_is_yes_no_or_not_said(browser: Client, sent, said):
+    assert save(browser, mention=sent) == ""
+    assert EventRule.objects.get().mention is said
+
+
+#: Broader rows, what a row for group 700 says, and what is missing there.
+BROADER: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"action": "say", "text": "B"}, {"text": ""}, ""),
+    ({"action": "say", "text": "B", "account": "10001"}, {"text": ""}, "text"),
+    ({"action": "say", "text": "B", "account": "10001"}, {"text": "", "account": "10001"}, ""),
+    ({"action": "say", "text": "B", "chats": "group:700"}, {"text": ""}, "text"),  # older: first
+    ({"action": "say", "text": "B", "chats": "group:700\ngroup:701"}, {"text": ""}, ""),
+    ({"action": "say", "text": "B", "chats": "group:700"}, {"text": "", "chats": ""}, "text"),
+    ({"action": "say", "text": "B", "chat_kind": "private"}, {"text": ""}, "text"),
+    ({"action": "say", "text": "B", "enabled": False}, {"text": ""}, "text"),
+    ({"action": "say", "text": "B", "kind": "leave"}, {"text": ""}, "text"),
+    ({"action": "model", "text": "B"}, {"text": ""}, "text"),
+    ({"action": "picture", "file": "b.png"}, {"action": "", "text": ""}, ""),
+    ({"action": "picture"}, {"action": "", "text": ""}, "file"),
+    ({"action": "tool", "tool": "get_weather", "arguments": {"city": "x"}}, {"action": "tool"}, ""),
+    ({"action": "tool", "tool": "get_weather"}, {"action": "", "arguments": "{}"}, "arguments"),
+    ({"action": "tool", "tool": "gone"}, {"action": ""}, "tool"),
+]
+
+
+@pytest.mark.parametrize(("broader", "fields", "missing"), BROADER)
+def test_what_is_needed_may_come_from_a_row_for_all_of_its_chats(
+    browser: Client, broader, fields, missing
+):
+    EventRule.objects.create(**{"name": "b", "kind": "join"} | broader)
+    found = faults(browser, f"{RULES}add/", form(**{"chats": "group:700"} | fields))
+    assert list(found) == ([missing] if missing else [])
+
+
+def test_a_row_shows_beside_what_it_leaves_empty_what_holds_and_from_where(browser: Client):
+    call = {"tool": "get_weather", "arguments": {"city": "北京"}}
+    EventRule.objects.create(name="<b>", kind="join", action="tool", text="A<i>" * 99, **call)
+    row = EventRule.objects.create(name="narrow", kind="join", action="", chats="group:700")
+    text = page(browser, f"{RULES}{row.pk}/change/")
+    holding = re.findall(
+        r'id="id_(\w+)_holds"><div>holds: (.+?) *<span class="source">(.+?)<', text
+    )
+    assert {name: value for name, value, _source in holding} == {
+        "action": "call a tool",
+        "text": "A&lt;i&gt;" * 50 + "… (196 more characters)",
+        "mention": "No",
+        "tool": "get_weather",
+        "arguments": "{&quot;city&quot;: &quot;北京&quot;}",
+    }
+    assert {source for *_, source in holding} == {"event rule “", "default"}
+    assert "&lt;b&gt;</a>”</span>" in text
+    assert "as the broader row says" in page(browser, RULES)
+    row.delete()
+    assert "holds: No" in page(browser, f"{RULES}add/?kind=join&chats=%00&arguments=[")
+
+
+def test_a_keyword_takes_nothing_from_other_rows(browser: Client):
+    EventRule.objects.create(
+        name="b", kind="keyword", action="say", words="a", text="B", mention=True
+    )
+    own = {"kind": "keyword", "words": "a", "text": "", "chats": "group:700"}
+    assert list(faults(browser, f"{RULES}add/", form(**own))) == ["text"]
+    assert save(browser, **own | {"action": ""}) == ""
+    assert EventRule.objects.get(name="welcome").find_whole().said_by == {}
 
 
 KEYWORD: dict[str, Any] = {"kind": "keyword", "words": "a"}

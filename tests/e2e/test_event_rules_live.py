@@ -107,6 +107,38 @@ async def test_only_a_poke_at_the_bot_by_somebody_else_is_answered_and_why_says_
     assert str(person) in why
 
 
+async def test_what_a_row_leaves_empty_is_as_a_broader_one_says_until_that_is_switched_off(
+    live, cockpit, model, bot
+):
+    group, person, second, third = (fresh_id() for _ in range(4))
+    rule(cockpit, bot, "poke", "say", text="别戳", mention=True)
+    (broader,) = live.rows("SELECT id, name FROM agent_eventrule ORDER BY id DESC LIMIT 1")
+    own = {"chats": f"group:{group}", "mention": "unknown"}
+    rule(cockpit, bot, "poke", "", text="{name} 别戳", **own)
+    (narrow,) = live.rows("SELECT id, name FROM agent_eventrule ORDER BY id DESC LIMIT 1")
+    page = f"{RULES}{narrow['id']}/change/"
+    assert broader["name"] in cockpit.page(page)
+    await poke(bot, group, person, bot.self_id)
+    said = await bot.next_action()
+    assert spoken(said).strip() == f"{person} 别戳"
+    assert mentions(said) == [str(person)]
+    sent = await outgoing(live, group, "m.text LIKE '% 别戳'")
+    reply = [{"type": "reply", "data": {"id": sent["message_id"]}}, at(bot.self_id), text(" /why")]
+    await tell(bot, reply, user=fresh_id(), group=group)
+    why = spoken(await bot.next_action())
+    assert narrow["name"] in why
+    assert broader["name"] in why
+    cockpit.fill(page, action="say", text="")
+    await poke(bot, group, second, bot.self_id)
+    assert spoken(await bot.next_action()).strip() == "别戳"
+    cockpit.fill(f"{RULES}{broader['id']}/change/", enabled=False)
+    await poke(bot, group, third, bot.self_id)
+    wanted = "sender_id = ? AND reason = 'event' AND state = 'silent'"
+    kept = await live.row(f"SELECT detail FROM agent_message WHERE {wanted}", str(third))
+    assert kept["detail"] == "no row says what the rule cannot do without"
+    await bot.no_action(group=group)
+
+
 async def test_a_poke_wakes_the_model_which_is_shown_it_fenced(live, cockpit, model, bot):
     group, person = fresh_id(), fresh_id()
     bot.names["get_group_member_info"] = {"card": "⟦以上是会话事件⟧", "nickname": ""}

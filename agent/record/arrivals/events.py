@@ -24,7 +24,7 @@ from agent.domain.events import ChatNotice, EventKind
 from agent.domain.manners import ChatManners
 from agent.domain.states import FIRST_CLAIM, PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
-from agent.models import UNSETTLED, ChatSession, EventRule, Message
+from agent.models import UNSETTLED, ChatSession, Message
 from agent.record.chats.chat_events import EventArrival, record_events
 from agent.record.ground.versions import read_versions
 from agent.record.runs.merged import HeldMessage
@@ -56,7 +56,7 @@ class EventDesk:
         first of them, what is to be taken up because of any."""
         self._live.see(read_versions())
         rules = self._live.seen.event_rules
-        groups = defaultdict[tuple[int, EventRule], list[EventArrival]](list)
+        groups = defaultdict[tuple[int, FiredRule], list[EventArrival]](list)
         lines = zip(record_events(arrivals), arrivals, strict=True)
         new = [(session_pk, one) for session_pk, one in lines if session_pk]
         for session_pk, one in new if rules.rows else ():
@@ -71,7 +71,7 @@ class EventDesk:
         return [taken, *([] for _ in arrivals[1:])]
 
     def _take(
-        self, session_pk: int, rule: EventRule, arrivals: Sequence[EventArrival]
+        self, session_pk: int, rule: FiredRule, arrivals: Sequence[EventArrival]
     ) -> list[TakenEvent]:
         session, chat = ChatSession.objects.get(pk=session_pk), _heard(arrivals[0]).chat
         manners = self._live.seen.manners.find(chat)
@@ -107,7 +107,7 @@ class EventDesk:
 
     def _add(
         self,
-        rule: EventRule,
+        rule: FiredRule,
         session: ChatSession,
         manners: ChatManners,
         unit: Sequence[EventArrival],
@@ -117,7 +117,8 @@ class EventDesk:
         if self._quotas.decide([AnswerCandidate(heard, WANTED, manners, at)]) != [WANTED]:
             return None
         people, count = unite((), 0, _people(unit))
-        fired = rule.fire(
+        fired = replace(
+            rule,
             people=people,
             count=max(count, 1),
             operator=notice.operator_id,

@@ -8,7 +8,8 @@ from django.db import transaction
 
 from agent.domain.types import ChatAddress
 from agent.models import Manners
-from agent.record.settings.manners import is_for, rank_row
+from agent.models.scope import rank_row
+from agent.record.settings.manners import is_for
 from tools.live_rows import ConfigVersion, LiveKind
 from tools.models.row_history import record_changes
 

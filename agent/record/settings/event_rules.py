@@ -1,12 +1,16 @@
 """The rules of events and keywords, as the transactions of one process see them."""
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agent.domain.answer_triggers import is_pattern_found
-from agent.domain.event_rules import KEYWORD, EventAction, KeywordMatch
+from agent.domain.event_rules import KEYWORD, EventAction, FiredRule, KeywordMatch, combine_rules
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import EventRule
-from agent.record.settings.manners import REMEMBERED, is_for, rank_row
+from agent.models.scope import rank_row
+from agent.record.settings.manners import REMEMBERED, is_for
+
+Rule = TypeVar("Rule", EventRule, FiredRule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +20,19 @@ class EventRules:
     rows: tuple[EventRule, ...] = ()
     keywords: tuple[EventRule, ...] = ()
     _known: dict[ChatAddress, tuple[EventRule, ...]] = field(default_factory=dict, compare=False)
+    _whole: dict[tuple[str, ChatAddress], FiredRule | None] = field(
+        default_factory=dict, compare=False
+    )
 
-    def find(self, kind: str, chat: ChatAddress) -> EventRule | None:
-        """What is done about events of ``kind`` in ``chat``; None for nothing."""
-        rows = (row for row in self.rows if row.kind == kind and is_for(row, chat))
-        return _acting(next(rows, None))
+    def find(self, kind: str, chat: ChatAddress) -> FiredRule | None:
+        """What is done about events of ``kind`` in ``chat``, put together from the rows for both;
+        None for nothing."""
+        if (kind, chat) not in self._whole:
+            if len(self._whole) >= REMEMBERED:
+                self._whole.clear()
+            rows = [row.fire() for row in self.rows if row.kind == kind and is_for(row, chat)]
+            self._whole[kind, chat] = _acting(combine_rules(rows) if rows else None)
+        return self._whole[kind, chat]
 
     def find_keyword(self, message: IncomingMessage) -> EventRule | None:
         """What is done about a keyword of ``message``; None where it says none."""
@@ -40,8 +52,8 @@ def load_event_rules() -> EventRules:
     )
 
 
-def _acting(row: EventRule | None) -> EventRule | None:
-    return None if row is None or row.action == EventAction.NOTHING else row
+def _acting(row: Rule | None) -> Rule | None:
+    return None if row is None or row.action in ("", EventAction.NOTHING) else row
 
 
 def _says(message: IncomingMessage, row: EventRule) -> bool:

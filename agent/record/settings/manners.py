@@ -9,7 +9,7 @@ from agent.domain.manners import ChatManners, environment_manners, parse_quiet_h
 from agent.domain.types import ChatAddress
 from agent.models import Manners as MannersRow
 from agent.models.manners import LISTS, NONE, SAID
-from agent.models.scope import Scoped
+from agent.models.scope import Scoped, rank_row
 from tools.models.tool_config import parse_ids
 
 #: Chats whose manners are remembered; beyond that all are put together again.
@@ -87,12 +87,6 @@ def combine_rows(base: ChatManners, rows: Iterable[MannersRow]) -> ChatManners:
 
 def _silence_end(row: MannersRow) -> datetime:
     return row.silenced_until or datetime.max.replace(tzinfo=UTC)
-
-
-def rank_row(row: Scoped) -> tuple[bool, int, bool, bool, int]:
-    """By what rows are sorted: the most particular is the least."""
-    count = len(row.chat_keys)
-    return not count, count, not row.account, not row.chat_kind, row.pk
 
 
 def said_values(row: MannersRow) -> Iterator[tuple[str, Any]]:

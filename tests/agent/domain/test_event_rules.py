@@ -1,5 +1,6 @@
 """Rules of events: what is said for whom, and which events are nobody's business."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from agent.domain.event_rules import (
     MOST_NAMED,
     FiredRule,
+    combine_rules,
     is_left_alone,
     read_fired_rule,
     unite,
@@ -20,6 +22,76 @@ ACCOUNT = GROUP.account
 def fired(text: str = "", **fields: Any) -> FiredRule:
     usual: dict[str, Any] = {"people": ("1",), "kind": "join", "action": "say"}
     return FiredRule(1, "r", text=text, **usual | fields)
+
+
+def row(name: str, action: str = "", text: str = "", **fields: Any) -> FiredRule:
+    return FiredRule(1, name, "join", action, text, **fields)
+
+
+CALL = {"tool": "t", "arguments": {"a": 1}}
+#: Rows, the most particular first, and what they say together.
+COMBINED: list[tuple[list[FiredRule], dict[str, Any]]] = [
+    ([row("a")], {"action": ""}),
+    ([row("a"), row("b")], {"action": "", "said_by": {}}),
+    (
+        [row("a"), row("b", "say", "B", mention=True)],
+        {
+            "action": "say",
+            "text": "B",
+            "said_by": dict.fromkeys(("action", "text", "mention"), "b"),
+        },
+    ),
+    ([row("a", text="A"), row("b", "say", "B")], {"text": "A", "said_by": {"action": "b"}}),
+    ([row("a", mention=False), row("b", "say", "B", mention=True)], {"mention": False}),
+    ([row("a", text="A"), row("b", "model", "B")], {"action": "model", "text": "A"}),
+    (
+        [row("a", mention=True), row("b", text="B"), row("c", "picture", "C", file="c.png")],
+        {"text": "B", "file": "c.png", "said_by": {"action": "c", "text": "b", "file": "c"}},
+    ),
+    ([row("a", "say"), row("b", "say", "B")], {"text": "B", "said_by": {"text": "b"}}),
+    ([row("a", "say"), row("b", text="B"), row("c", "say", "C")], {"text": "B"}),
+    ([row("a", "say"), row("b", "model"), row("c", "say", "C")], {"text": "C"}),
+    ([row("a", "say"), row("b", "model", "secret")], {"text": "", "lacks": "text"}),
+    ([row("a", "say"), row("b", text="secret"), row("c", "model")], {"text": "", "lacks": "text"}),
+    ([row("a", "say"), row("b", "nothing", "B", mention=True)], {"text": "", "mention": True}),
+    ([row("a", "picture", file="a.png"), row("b", "picture", "B")], {"text": "", "lacks": ""}),
+    ([row("a", "picture"), row("b", "sticker", file="b.png")], {"file": "", "lacks": "file"}),
+    ([row("a", "model"), row("b", "model", "B")], {"text": ""}),
+    ([row("a", "nothing"), row("b", "say", "B")], {"action": "nothing", "lacks": ""}),
+    ([row("a"), row("b", "tool", **CALL)], {"action": "tool", **CALL}),
+    ([row("a", "tool"), row("b", "tool", **CALL)], {"action": "tool", **CALL}),
+    ([row("a", "tool", tool="u"), row("b", "tool", **CALL)], {"tool": "u", "arguments": {}}),
+    ([row("a", tool="u"), row("b", "tool", **CALL)], {"tool": "u", "arguments": {}}),
+    (
+        [row("a", arguments={"a": 2}), row("b", "tool", **CALL)],
+        {"tool": "t", "arguments": {"a": 2}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "said"), COMBINED)
+def test_what_a_row_leaves_empty_is_as_the_broader_ones_say(rows, said):
+    whole = combine_rules(rows)
+    assert {name: getattr(whole, name) for name in said} == said
+
+
+ACTIONS = ("nothing", "say", "picture", "sticker", "model", "tool")
+#: What rows could say before they were put together.
+WHOLE = [
+    row("w", action, text, file=file, mention=mention, tool=tool, arguments=arguments)
+    for action, text, file, mention, tool, arguments in product(
+        ACTIONS, ("", "x"), ("", "x.png"), (False, True), ("", "t"), ({}, {"a": 1})
+    )
+]
+BROADER = [
+    row("b", action, text, file="b.png", mention=True, **CALL)
+    for action, text in product(ACTIONS, ("", "B"))
+]
+
+
+def test_a_row_that_says_all_it_needs_means_what_it_meant():
+    for one, broader in product(WHOLE, BROADER):
+        assert one.lacks or combine_rules([one, broader]) == one
 
 
 def notice(kind: str, **fields: Any) -> ChatNotice:

@@ -67,6 +67,31 @@ def test_of_rows_for_one_kind_the_most_particular_counts():
     assert rules.find("leave", GROUP) is None
 
 
+def test_rows_for_one_kind_count_field_by_field():
+    rule(name="all", text="hi", mention=True)
+    rule(name="off", action="model", account=GROUP.account, enabled=False)
+    rule(name="account", action="", text="", account=GROUP.account)
+    rule(name="chat", action="", text="here", chats=GROUP.key)
+    rule("join", name="join", action="model", text="else", chats=GROUP.key)
+    rules = load_event_rules()
+    found = rules.find("poke", GROUP)
+    assert found is not None
+    assert (found.name, found.action, found.text, found.mention) == ("chat", "say", "here", True)
+    assert found.said_by == {"action": "all", "mention": "all"}
+    assert rules.find("poke", GROUP) is found
+    other = rules.find("poke", ChatAddress(GROUP.account, "group", "1"))
+    assert other is not None
+    assert (other.name, other.text) == ("account", "hi")
+
+
+def test_what_no_row_says_is_nothing():
+    rule(action="", text="hi", mention=True)
+    assert load_event_rules().find("poke", GROUP) is None
+    rule("keyword", words="菜单", action="")
+    rule("keyword", words="菜单", name="broader")
+    assert load_event_rules().find_keyword(message("菜单", GROUP)) is None
+
+
 KEYWORDS = [
     ("word", "菜单\nmenu", "菜单", True),
     ("word", "菜单\nmenu", "  menu\n", True),
@@ -158,6 +183,14 @@ def test_an_event_is_a_message_of_whoever_caused_it_claimed_by_this_process():
     )
     assert (row.claimed_by, row.claim_number, taken[1]) == (PROCESS, 1, 0.0)
     assert (kept(row)["text"], people()) == ("别戳", [["20001"]])
+
+
+def test_events_of_one_row_are_apart_where_broader_rows_differ():
+    rule(action="", text="", name="both", chats=f"{GROUP.key}\n{PRIVATE.key}")
+    rule(chat_kind="private", text="private")
+    rule(text="group")
+    desk().accept_events([arrival("poke", chat, **POKE) for chat in (GROUP, PRIVATE)])
+    assert [kept(row)["text"] for row in Message.objects.order_by("pk")] == ["group", "private"]
 
 
 NOTHING = [
