@@ -32,7 +32,7 @@ GOOD = HERE / "good_server.py"
 HOSTILE = HERE / "hostile_server.py"
 SLOPPY = HERE / "sloppy_tools.json"
 """A list of tools with entries among them that are none by the protocol."""
-PATIENCE = 20
+PATIENCE = 60
 LOCAL = AllowList.parse(["127.0.0.1"])
 
 

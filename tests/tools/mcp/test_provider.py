@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from tests.environment import PATIENCE
 from tests.tools.mcp.serving import Office, good, hostile, in_database, office, row, until
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import McpServer, McpServerStatus, ToolConfig
@@ -32,7 +33,7 @@ def change(name: str, **values: Any) -> None:
 
 
 async def status_until(**values: Any) -> McpServerStatus:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             for status in await statuses():
                 if all(getattr(status, key) == value for key, value in values.items()):
