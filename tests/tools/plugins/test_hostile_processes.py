@@ -207,9 +207,18 @@ class Stays(Plugin):
     assert await gone(runner)
 
 
+def own_pipes() -> set[str]:
+    """The pipes that are open here. Other threads open files and sockets at any moment."""
+    found = set[str]()
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/self/fd/{number}"))
+    return {one for one in found if one.startswith("pipe:")}
+
+
 async def test_a_start_that_is_cancelled_at_any_step_leaves_no_process_and_no_pipe(tmp_path):
     folder = plugin(tmp_path, "good")
-    pipes, processes = os.listdir("/proc/self/fd"), find_descendants(os.getpid())
+    pipes, processes = own_pipes(), find_descendants(os.getpid())
     for steps in range(12):
         starting = asyncio.create_task(RunnerProcess.spawn(folder, lambda _name, _line: None))
         for _ in range(steps):
@@ -219,4 +228,4 @@ async def test_a_start_that_is_cancelled_at_any_step_leaves_no_process_and_no_pi
             await (await starting).kill()
         await asyncio.sleep(0)
     assert find_descendants(os.getpid()) == processes
-    assert len(os.listdir("/proc/self/fd")) == len(pipes)
+    assert own_pipes() <= pipes
