@@ -90,7 +90,7 @@ async def test_a_connection_that_is_lost_again_while_that_is_asked_is_made_anew(
 
 
 async def test_a_server_that_says_nothing_is_cut_off_and_asked_again(commit, monkeypatch):
-    monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
+    monkeypatch.setattr(module, "STUCK_SECONDS", 1.0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
     tries = []
 
