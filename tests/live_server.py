@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -28,7 +29,7 @@ Program = Literal["runserver", "daphne"]
 #: Time limits of servers whose tests would otherwise wait for seconds. They share them, since the
 #: project is loaded once for each set of limits.
 HURRIED: Mapping[str, float] = {
-    "quick_answer": 0.5,
+    "quick_answer": 1.0,
     "heartbeat": 0.5,
     "drain": 0.5,
     "tool_listing": 1.0,
@@ -37,9 +38,15 @@ HURRIED: Mapping[str, float] = {
     "request_head": 2.5,  # of its own: phases of a connection are told apart by their seconds
 }
 
+#: So many ports stay taken: a server may be started again on its own.
+MARKS = 50
+_marks: deque[socket.socket] = deque()
+"""One each for the ports handed out last, at the same number of UDP, where nothing else is."""
+
 
 def free_port() -> int:
-    """A port of the loopback address that nothing listens on now.
+    """A port of the loopback address that nothing listens on now, and that no other process of the
+    suite is given before something does.
 
     Of those that systems do not give to outgoing connections: what is started there again would
     meet one of another test.
@@ -48,6 +55,10 @@ def free_port() -> int:
         port = random.randrange(20_000, 32_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _marks.append(socket.socket(type=socket.SOCK_DGRAM))
+            if len(_marks) > MARKS:
+                _marks.popleft().close()
+            _marks[-1].bind(("127.0.0.1", port))
             return port
     raise AssertionError("no free port")
 

@@ -93,7 +93,7 @@ def _about(node: str) -> tuple[int, str]:
     """The major version of a Node, 0 for one that does not start, and its own path: what is in the
     ``PATH`` may be a script."""
     words = [node, "-p", "`${parseInt(process.versions.node)} ${process.execPath}`"]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False).stdout
+    found = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False).stdout
     version, _, program = found.strip().partition(" ")
     return int(version or 0), program
 

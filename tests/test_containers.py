@@ -97,7 +97,7 @@ def enter(client: str, folder: Path, **environment: str) -> subprocess.Completed
         | {"FROST_DATA_DIR": str(folder / "data")},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -174,7 +174,7 @@ def test_a_container_is_healthy_while_the_server_is_ready(status, ends_with):
 
 def is_ready(port: int) -> int:
     ready = [sys.executable, "-IS", str(DEPLOY / "ready.py"), str(port)]
-    return subprocess.run(ready, capture_output=True, timeout=30, check=False).returncode
+    return subprocess.run(ready, capture_output=True, timeout=120, check=False).returncode
 
 
 # --- systemd ----------------------------------------------------------------------

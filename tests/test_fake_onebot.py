@@ -10,6 +10,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from tests.cast import MEMBER, PROBE, PROBE_ANSWER, PROBER
+from tests.environment import PATIENCE
 from tests.fake_onebot import (
     FakeOneBot,
     parse_action,
@@ -48,7 +49,7 @@ class Peer:
         await self.sockets[-1].send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     async def next(self) -> Any:
-        return await asyncio.wait_for(self.frames.get(), 5)
+        return await asyncio.wait_for(self.frames.get(), PATIENCE)
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def make(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         env=kept | {"LC_ALL": "C"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -73,10 +73,13 @@ def compute_in_one_call(seconds: float) -> None:
 
 @pytest.mark.may_block("the stall is the subject")
 async def test_a_waiting_callback_is_reported_with_its_place():
-    with watched() as watch:
-        await asyncio.sleep(0)
-        time.sleep(0.3)  # noqa: ASYNC251
-        await asyncio.sleep(0)
+    for _ in range(5):  # as below
+        with watched() as watch:
+            await asyncio.sleep(0)
+            time.sleep(0.3)  # noqa: ASYNC251
+            await asyncio.sleep(0)
+        if watch.stalls:
+            break
     assert re.search(r"stood still .*test_guards", watch.stalls[0], re.DOTALL)
     assert "time.sleep(0.3)" in watch.stalls[0]
 
@@ -196,7 +199,7 @@ def test_guarded_tests_fail_even_when_the_code_copes(tmp_path):
     ]
     command = [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}", str(tmp_path)]
     output = subprocess.run(
-        command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False
     ).stdout
     assert "3 passed, 2 errors" in output, output
     assert "tried to leave this machine: [\"connect ('192.0.2.1', 80)\"]" in output

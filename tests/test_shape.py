@@ -74,7 +74,7 @@ def test_a_figure_is_what_counting_by_hand_gives(tree, label, figure):
 
 def shape(*arguments):
     command = [sys.executable, SCRIPT, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_two_trees_stand_beside_each_other_with_the_change(tree, tmp_path_factory):

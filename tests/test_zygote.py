@@ -106,7 +106,7 @@ def test_forked_processes_end_with_whoever_started_them():
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     with pytest.raises(ProcessLookupError):

@@ -1,11 +1,14 @@
 """The page of a chat in a browser: followed live, read backwards, and acted in."""
 
+import time
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.dialled import Dialled, dial
 from tests.cast import fresh_id
+from tests.environment import PATIENCE
 from tests.live_server import LiveServer
 
 pytestmark = pytest.mark.slow
@@ -20,8 +23,11 @@ def bot(live: LiveServer):
 
 
 def open_chat(page: Page, live: LiveServer, peer: int) -> None:
-    (row,) = live.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(peer))
-    page.goto(f"/admin/agent/chatsession/{row['id']}/change/")
+    end = time.monotonic() + PATIENCE
+    while not (found := live.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(peer))):
+        assert time.monotonic() < end, f"nothing was said in {peer}"
+        time.sleep(0.02)
+    page.goto(f"/admin/agent/chatsession/{found[0]['id']}/change/")
     expect(page.locator(".live-on")).to_be_visible()
 
 

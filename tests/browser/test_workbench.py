@@ -333,6 +333,7 @@ def test_acts_fit_beside_an_open_panel(live, bot, model, open_window: OpenWindow
     model.script(["pong"])
     group = fresh_id()
     bot.say_group(group, ANN, "ping", group_name="A group with quite a long name")
+    bot.heard()
     page = open_window(language=language).page
     open_chat(page, live, group)
     page.click("#acts a[data-panel]")

@@ -32,15 +32,18 @@ def words(request: Request) -> str:
     return request.last_text.partition("\n")[2]
 
 
-async def verdict(server: LiveServer, peer: int | str) -> tuple[str, str]:
+async def verdict(
+    server: LiveServer, peer: int | str, event: Frame | None = None
+) -> tuple[str, str]:
     """State and reason of the newest incoming message in the chats with ``peer``, once it is
-    settled."""
+    settled. Where others came before it, name its ``event``: it may not be on record yet."""
+    ids = [] if event is None else [str(event["message_id"])]
     row = await server.row(
         "SELECT state, reason FROM agent_message WHERE state NOT IN ('waiting', 'running') "
         "AND id = (SELECT max(m.id) "
         "FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id "
-        "= ? AND m.direction = 'in')",
-        str(peer),
+        f"= ? AND m.direction = 'in' {'AND m.message_id = ?' * len(ids)})",
+        *(str(peer), *ids),
     )
     return row["state"], row["reason"]
 

@@ -10,6 +10,7 @@ import lxml.html
 import requests
 from requests.cookies import RequestsCookieJar
 
+from tests.environment import PATIENCE
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
 FIELDS = (
@@ -161,12 +162,12 @@ class Cockpit:
             if value is not False
         ]
         return self._browser.post(
-            self._server.url + path, kept + sent, allow_redirects=False, timeout=10
+            self._server.url + path, kept + sent, allow_redirects=False, timeout=PATIENCE
         )
 
     def page(self, path: str) -> str:
         """A page as the administrator reads it, in the installation's language."""
-        return self._browser.get(self._server.url + path, timeout=10).text
+        return self._browser.get(self._server.url + path, timeout=PATIENCE).text
 
     @property
     def cookie(self) -> str:
@@ -188,11 +189,11 @@ class Cockpit:
     def _post(self, path: str, form: dict[str, Any], *, page: str = "", status: int = 302) -> str:
         """Send a form that stands on ``page``, by default at its own address; what is answered."""
         url = self._server.url + path
-        shown = self._browser.get(self._server.url + (page or path), timeout=10)
+        shown = self._browser.get(self._server.url + (page or path), timeout=PATIENCE)
         found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', shown.text)
         assert found, f"no form at {path}: {shown.status_code}"
         answer = self._browser.post(
-            url, {**form, "csrfmiddlewaretoken": found[1]}, allow_redirects=False, timeout=10
+            url, {**form, "csrfmiddlewaretoken": found[1]}, allow_redirects=False, timeout=PATIENCE
         )
         assert answer.status_code == status, (
             f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"

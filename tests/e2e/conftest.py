@@ -16,15 +16,15 @@ from tests.scripted_model import ScriptedModel
 
 @pytest.fixture(scope="session")
 def impatient(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    """A server on which outcomes become unknown while a test waits: it waits a second for clients
+    """A server on which outcomes become unknown while a test waits: it waits a moment for clients
     where it would wait a minute."""
     env = {
         "UPSTREAM_ENDPOINT": model_server.url,
         "MODEL_NAME": "scripted",
         "ONEBOT_ACCESS_TOKEN": TOKEN,
-        "RUN_TIMEOUT": "2",
+        "RUN_TIMEOUT": "3",
     }
-    limits = dict.fromkeys(["send", "lost_socket", "tool_message"], 1.0) | {"heartbeat": 0.5}
+    limits = dict.fromkeys(["send", "lost_socket", "tool_message"], 1.5) | {"heartbeat": 0.5}
     with LiveServer(env, limits=limits) as server:
         yield server
 

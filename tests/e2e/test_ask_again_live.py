@@ -62,9 +62,9 @@ async def test_a_message_that_is_asked_again_sends_nothing_and_is_no_history(
     assert not any("another answer" in words or "never sent" in words for words in said)
     (act,) = server.rows("SELECT * FROM agent_operatoract WHERE kind = 'ask_again'")
     assert (act["run_id"], act["author_name"]) == (trial["id"], "admin")
-    (spent,) = server.rows("SELECT calls FROM agent_spendsum WHERE kind = 'total'")
+    (spent,) = server.rows("SELECT sum(calls) AS calls FROM agent_spendsum WHERE kind = 'total'")
     assert spent["calls"] == len(model.requests)
-    (person,) = server.rows("SELECT calls FROM agent_spendsum WHERE kind = 'person'")
+    (person,) = server.rows("SELECT sum(calls) AS calls FROM agent_spendsum WHERE kind = 'person'")
     assert person["calls"] == 2  # nobody pays for what an operator asks
 
 

@@ -2,6 +2,7 @@
 asked first if it should."""
 
 import asyncio
+import re
 import time
 from typing import Any
 
@@ -101,13 +102,14 @@ async def test_a_wait_says_what_was_planned_and_what_it_took(live, model):
         await bot.say_private(user, "wait")
         assert spoken(await bot.next_action()) == "There."
         assert time.monotonic() - begun >= 0.2
-    assert results(model.requests[-1]) == ["等待结束：计划 0.2 秒，实际 0 秒。"]
+    (result,) = results(model.requests[-1])
+    assert re.fullmatch(r"等待结束：计划 0\.2 秒，实际 \d+ 秒。", result)
 
 
 async def test_a_wait_outlasts_the_time_of_run_and_tool(impatient, model):
-    """The run has two seconds there."""
+    """The run has three seconds there."""
     user = fresh_id()
-    model.script([call("wait", seconds="2.5"), "There."])
+    model.script([call("wait", seconds="3.5"), "There."])
     async with client(impatient) as bot:
         await bot.say_private(user, "wait")
         assert spoken(await bot.next_action()) == "There."
@@ -144,7 +146,7 @@ async def test_a_message_that_came_before_the_wait_breaks_it_too(live, model):
 
 async def test_a_message_does_not_break_a_wait_in_a_group(live, model):
     group, user = fresh_id(), fresh_id()
-    model.script([call("wait", seconds=0.5), "First.", "Second."])
+    model.script([call("wait", seconds=2), "First.", "Second."])
     async with client(live) as bot:
         begun = time.monotonic()
         await bot.say_group(group, user, "wait")
@@ -153,7 +155,7 @@ async def test_a_message_does_not_break_a_wait_in_a_group(live, model):
         )
         await bot.say_group(group, user, NEXT)
         assert [spoken(await bot.next_action()).strip() for _ in range(2)] == ["First.", "Second."]
-        assert time.monotonic() - begun >= 0.5
+        assert time.monotonic() - begun >= 2
 
 
 async def test_there_are_so_many_waits_in_a_row_and_then_rest(live, model):

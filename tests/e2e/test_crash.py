@@ -14,6 +14,7 @@ import pytest
 
 from tests.cast import PROBE, PROBE_ANSWER, fresh_id
 from tests.conftest import TOKEN
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, Frame, at, ok, spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import Answer, Request, ScriptedModel, call, held, says, text_of
@@ -98,7 +99,7 @@ class Witness:
             await bot.send_raw(json.dumps(event))
 
     async def death(self) -> None:
-        assert await asyncio.to_thread(self.server.exit_code, 10) == -signal.SIGKILL, (
+        assert await asyncio.to_thread(self.server.exit_code, PATIENCE) == -signal.SIGKILL, (
             self.server.log[-2000:]
         )
 
@@ -335,10 +336,11 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed_at_any_momen
     words = [f"{letter}-{number}" for number in range(6) for letter in chats]
     for part in range(2):
         async with witness.life() as bot:
+            begun = len(model.requests)
             await witness.tell_again(bot)
             for said in words[part * 15 : part * 15 + 15]:
                 witness.told.append(await bot.say_private(chats[said[:2]], said))
-            await model.wait_for_requests(len(model.requests) + chance.randint(1, 6))
+            await model.wait_for_requests(begun + chance.randint(1, 9))
             await asyncio.sleep(chance.uniform(0, 0.05))
             await asyncio.to_thread(mortal.kill)
     async with witness.life() as bot:

@@ -13,6 +13,7 @@ from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.e2e.city_server import CityServer
 from tests.e2e.cockpit import Cockpit
+from tests.environment import PATIENCE
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import Answer, Request, ScriptedModel, call, text_of
@@ -91,7 +92,7 @@ async def test_a_search_that_a_crash_cut_off_is_made_again(city, model):
     await asyncio.to_thread(city.restart, FROST_FAULT="tool_run")
     async with client(city, account) as bot:
         await bot.say_private(user, "hi")
-        assert await asyncio.to_thread(city.exit_code, 10) == -signal.SIGKILL
+        assert await asyncio.to_thread(city.exit_code, PATIENCE) == -signal.SIGKILL
     await asyncio.to_thread(city.restart, FROST_FAULT="")
     async with client(city, account) as bot:
         assert spoken(await bot.next_action()) == "the end"

@@ -149,7 +149,8 @@ async def test_what_was_spent_is_what_the_steps_say_also_after_a_kill(
         "SELECT state FROM agent_run GROUP BY state HAVING state = 'finished' AND count(*) = 2"
     )
     steps = server.rows("SELECT cost_nano FROM agent_step WHERE cost_nano > 0")
-    (total,) = server.rows("SELECT cost_nano, calls FROM agent_spendsum WHERE kind = 'total'")
+    spent = "SELECT sum(cost_nano) AS cost_nano, sum(calls) AS calls FROM agent_spendsum"
+    (total,) = server.rows(f"{spent} WHERE kind = 'total'")
     again = model.requests[2].body  # the call that was lost, as its cost is estimated
     offered = [tool["function"] for tool in again["tools"]]
     tools = [one | {"parameters_schema": one.pop("parameters")} for one in offered]

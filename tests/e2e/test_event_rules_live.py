@@ -3,6 +3,7 @@
 import asyncio
 import re
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -99,7 +100,7 @@ async def test_only_a_poke_at_the_bot_by_somebody_else_is_answered_and_why_says_
     await poke(bot, group, person, bot.self_id)
     assert spoken(await bot.next_action()).strip() == "别戳"
     await bot.no_action(group=group)
-    said = await outgoing(live, group, "m.text = '别戳'")
+    said = await outgoing(live, group, "m.text = '别戳' AND m.settled_at IS NOT NULL")
     reply = [{"type": "reply", "data": {"id": said["message_id"]}}, at(bot.self_id), text(" /why")]
     await tell(bot, reply, user=fresh_id(), group=group)
     why = spoken(await bot.next_action())
@@ -267,8 +268,8 @@ async def test_quiet_hours_and_limits_hold_for_events_and_keywords(live, cockpit
     name = f"quiet {group}"
     cockpit.fill(f"{MANNERS}add/", name=name, quiet_hours="00:00-12:00\n12:00-24:00", **place)
     await poke(bot, group, person, bot.self_id)
-    await tell(bot, "菜单", user=person, group=group)
-    assert await verdict(live, group) == ("silent", "quiet_hours")
+    said = await tell(bot, "菜单", user=person, group=group)
+    assert await verdict(live, group, said) == ("silent", "quiet_hours")
     (found,) = live.rows("SELECT id FROM agent_manners WHERE name = ?", name)
     page = f"{MANNERS}{found['id']}/change/"
     cockpit.fill(page, quiet_hours="", person_per_minute="2")
@@ -276,8 +277,8 @@ async def test_quiet_hours_and_limits_hold_for_events_and_keywords(live, cockpit
         await tell(bot, "菜单", user=person, group=group)
         assert spoken(await bot.next_action()).strip() == "鱼"
     await poke(bot, group, person, bot.self_id)
-    await tell(bot, "菜单", user=person, group=group)
-    assert await verdict(live, group) == ("silent", "person_limit")
+    said = await tell(bot, "菜单", user=person, group=group)
+    assert await verdict(live, group, said) == ("silent", "person_limit")
     await bot.no_action(group=group)
 
 
@@ -285,6 +286,7 @@ async def test_a_flood_of_notices_costs_no_backlog(live, cockpit, model, bot):
     group, person, asker = fresh_id(), fresh_id(), fresh_id()
     rule(cockpit, bot, "poke", "say", text="别戳")
     frame = {"group_id": group, "user_id": person, "target_id": bot.self_id}
+    begun = time.monotonic()
     for number in range(10_000):
         await notice(bot, "notify", sub_type="poke", **frame, raw_info=number)
     model.script(["在"])
@@ -292,9 +294,10 @@ async def test_a_flood_of_notices_costs_no_backlog(live, cockpit, model, bot):
     sent = list[str]()
     while not sent or sent[-1] != "在":
         sent.append(spoken(await bot.next_action()).strip())
-    assert len(sent) <= 1 + 12  # PERSON_ANSWERS_PER_MINUTE
+    most = 12 * (1 + int(time.monotonic() - begun) // 60)  # PERSON_ANSWERS_PER_MINUTE
+    assert len(sent) <= 1 + most
     rows = "SELECT count(*) AS n FROM agent_message WHERE sender_id = ? AND reason = 'event'"
-    assert live.rows(rows, str(person))[0]["n"] <= 12
+    assert live.rows(rows, str(person))[0]["n"] <= most
 
 
 async def test_pictures_and_stickers_are_sent_and_a_file_that_is_gone_is_on_record(

@@ -29,7 +29,7 @@ def logs_in(server: LiveServer, name: str, password: str) -> bool:
         browser.trust_env = False
         url = f"{server.url}/admin/login/"
         token = re.search(
-            r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(url, timeout=10).text
+            r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(url, timeout=PATIENCE).text
         )
         assert token
         form = {
@@ -38,7 +38,7 @@ def logs_in(server: LiveServer, name: str, password: str) -> bool:
             "csrfmiddlewaretoken": token[1],
             "next": "/admin/",
         }
-        return browser.post(url, form, allow_redirects=False, timeout=10).status_code == 302
+        return browser.post(url, form, allow_redirects=False, timeout=PATIENCE).status_code == 302
 
 
 # --- The administrator --------------------------------------------------------------
@@ -165,14 +165,16 @@ async def ask_all_doors(server: LiveServer) -> None:
     for given in (SECRETS["HTTP_API_TOKEN"], GUESS):
         await asyncio.to_thread(post, f"{server.url}/agent/query?access_token={given}", given)
     await asyncio.to_thread(
-        requests.get, f"{server.url}/ws/frostagent?access_token={token}", timeout=10
+        requests.get, f"{server.url}/ws/frostagent?access_token={token}", timeout=PATIENCE
     )
     assert not await asyncio.to_thread(logs_in, server, ADMIN, GUESS)
 
 
 def post(url: str, token: str) -> None:
     with contextlib.closing(
-        requests.post(url, "no json", headers={"Authorization": f"Bearer {token}"}, timeout=10)
+        requests.post(
+            url, "no json", headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE
+        )
     ) as answer:
         assert answer.status_code in (400, 401)
 

@@ -17,6 +17,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, spoken, text
 from tests.live_server import LiveServer
 from tools.models import ConfigVersion
@@ -81,7 +82,7 @@ async def test_a_layer_that_leaves_the_time_limit_to_redis_does_not_survive_idli
     )
     layer = RedisChannelLayer(hosts=[redis_url])
     with pytest.raises(RedisTimeoutError):
-        await asyncio.wait_for(layer.receive("nobody"), 4)
+        await asyncio.wait_for(layer.receive("nobody"), PATIENCE)
     await layer.close_pools()
 
 

@@ -12,6 +12,7 @@ from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
+from tests.environment import PATIENCE
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
 
@@ -94,7 +95,11 @@ async def test_a_question_over_http_has_the_prompt_filled_in_too(actor, model):
     model.script(["fine"])
     headers = {"Authorization": f"Bearer {TOKEN}"}
     ask = asyncio.to_thread(
-        requests.post, f"{actor.url}/agent/query", json={"input": "hi"}, headers=headers, timeout=10
+        requests.post,
+        f"{actor.url}/agent/query",
+        json={"input": "hi"},
+        headers=headers,
+        timeout=PATIENCE,
     )
     assert (await ask).json()["result"] == "fine"
     prompt = model.requests[0].messages[0]["content"]

@@ -32,6 +32,8 @@ async def test_client_is_asked_once_a_connection(live, model):
         async with client(live, account) as bot:
             await bot.heartbeat()
             await bot.lifecycle()
+            while len(bot.introductions) < 2:  # they come when they like
+                await bot.no_action()
             await bot.no_action()
             asked = [one["action"] for one in bot.introductions]
         assert sorted(asked) == ["get_login_info", "get_version_info"]

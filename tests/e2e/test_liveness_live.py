@@ -15,10 +15,10 @@ from tests.live_server import LiveServer
 
 HASTE = {
     "send": 0.3,
-    "least_silence": 0.6,
+    "least_silence": 1.2,
     "silence_look": 0.1,
     "ping": 0.5,
-    "unanswered_ping": 0.5,
+    "unanswered_ping": 2.0,
 }
 SILENT = 4008
 
@@ -38,8 +38,7 @@ async def test_28_a_client_whose_heartbeats_stop_is_closed_and_its_row_says_so(s
     async with client(server, account, role="Api"), client(server, account) as bot:
         await bot.heartbeat(interval=100)
         assert await bot.close_code() == SILENT
-        row = await bot_row(server, account, "roles = 'api'")
-        assert row["silent_at"]
+        row = await bot_row(server, account, "roles = 'api' AND silent_at IS NOT NULL")
         assert row["online"], "the Api socket stays, for nothing ever comes over it"
     lost = "SELECT * FROM onebot_clientevent WHERE self_id = ? AND detail_type = 'heartbeat_lost'"
     await server.row(lost, str(account))

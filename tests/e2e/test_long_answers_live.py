@@ -11,6 +11,7 @@ from agent.domain.answer_parts import split_answer
 from tests.cast import fresh_id
 from tests.e2e.chat import client, verdict
 from tests.e2e.cockpit import Cockpit
+from tests.environment import PATIENCE
 from tests.fake_onebot import Frame, failed, ok, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import Call, calls, held
@@ -165,7 +166,7 @@ async def test_a_crash_between_parts_repeats_none_and_loses_none(start_server, m
             bot.stay_silent()
         await bot.say_private(user, "tell me all")
         heard = [spoken(await bot.next_action())]
-        assert await asyncio.to_thread(server.exit_code, 10) == -signal.SIGKILL
+        assert await asyncio.to_thread(server.exit_code, PATIENCE) == -signal.SIGKILL
     await asyncio.to_thread(server.restart, FROST_FAULT="")
     async with client(server, account) as bot:
         assert await states(server, user, 3) == [
@@ -187,7 +188,7 @@ async def test_a_crash_while_a_forward_is_under_way_sends_nothing_again(start_se
         bot.stay_silent()
         await bot.say_private(user, "tell me all")
         await bot.next_action()
-        assert await asyncio.to_thread(server.exit_code, 10) == -signal.SIGKILL
+        assert await asyncio.to_thread(server.exit_code, PATIENCE) == -signal.SIGKILL
     await asyncio.to_thread(server.restart, FROST_FAULT="")
     async with client(server, account) as bot:
         assert await states(server, user, 1) == [(0, "unknown")]

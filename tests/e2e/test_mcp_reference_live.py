@@ -244,7 +244,7 @@ async def test_a_call_that_takes_its_time_is_waited_for_while_others_go_on(live,
         talker(live) as third,
         talker(live) as quick,
     ):
-        model.answer_with(_by_words("trigger-long-running-operation", duration=2, steps=4))
+        model.answer_with(_by_words("trigger-long-running-operation", duration=4, steps=4))
         prefixes = {"slow": first, "http_slow": second, "sse_slow": third}
         slow = [asyncio.create_task(one.hears(words)) for words, one in prefixes.items()]
         assert await quick.hears("quick") == "no tool"

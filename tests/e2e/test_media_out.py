@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 from tests.cast import fresh_id
 from tests.e2e.chat import client, outgoing
 from tests.e2e.cockpit import Cockpit
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, Frame, failed, ok, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import Request, ScriptedModel, call
@@ -232,12 +233,13 @@ class Uploader(Cockpit):
         """Upload one file; the page that is shown then."""
         address = f"{self._server.url}/admin/agent/mediafile/"
         token = re.search(
-            r'name="csrfmiddlewaretoken" value="(\w+)"', self._browser.get(address, timeout=10).text
+            r'name="csrfmiddlewaretoken" value="(\w+)"',
+            self._browser.get(address, timeout=PATIENCE).text,
         )
         assert token
         form = {"csrfmiddlewaretoken": token[1]}
         answer: requests.Response = self._browser.post(
-            f"{address}add/", form, files={"uploads": (name, content)}, timeout=10
+            f"{address}add/", form, files={"uploads": (name, content)}, timeout=PATIENCE
         )
         return answer.text
 

@@ -22,10 +22,10 @@ ENDS = (
 
 @pytest.fixture(scope="module")
 def merging(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    """A server that awaits further words for half a second."""
+    """A server that awaits further words for a second."""
     with LiveServer(scripted_env(model_server)) as server:
         cockpit = Cockpit(server)
-        cockpit.fill("/admin/agent/manners/add/", name="merge", merge_seconds="0.5")
+        cockpit.fill("/admin/agent/manners/add/", name="merge", merge_seconds="1")
         cockpit.close()
         yield server
 

@@ -8,6 +8,7 @@ import requests
 from tests.cast import fresh_id
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, Frame, spoken
 from tests.live_server import LiveServer
 
@@ -62,7 +63,7 @@ TOLD: list[tuple[Frame, str]] = [
 
 def in_english(server: LiveServer, path: str) -> str:
     headers = {"Cookie": Cockpit(server).cookie, "Accept-Language": "en"}
-    return requests.get(server.url + path, headers=headers, timeout=10).text
+    return requests.get(server.url + path, headers=headers, timeout=PATIENCE).text
 
 
 def shown(server: LiveServer, peer: int) -> list[str]:

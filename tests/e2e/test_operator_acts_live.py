@@ -64,7 +64,7 @@ async def test_an_operator_takes_over_answers_and_hands_back_and_the_model_knows
         act(user, "answer", answer("[CQ:at,qq=all] yes, I am"))
         sent = await bot.next_action()
         assert sent["params"]["message"] == [text("[CQ:at,qq=all] yes, I am")]
-        assert (await outgoing(live, user))["state"] == "delivered"
+        await outgoing(live, user, "m.text LIKE '%yes, I am' AND m.state = 'delivered'")
         act(user, "hand-back")
         await bot.say_private(user, "and you?")
         assert spoken(await bot.next_action()) == "third"
@@ -206,7 +206,7 @@ async def test_what_waits_to_be_sent_at_a_kill_is_sent_once_by_the_next_process(
     await asyncio.to_thread(server.restart)
     async with client(server, account) as bot:
         assert spoken(await bot.next_action()) == "after all"
-        assert (await outgoing(server, user))["state"] == "delivered"
+        await outgoing(server, user, "m.text = 'after all' AND m.state = 'delivered'")
         await bot.no_action(user=fresh_id())
 
 

@@ -8,6 +8,7 @@ import requests
 
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 from tests.scripted_model import Answer, Request, ScriptedModel, held, says
@@ -111,7 +112,7 @@ def admin_page(server: LiveServer, path: str) -> str:
         browser.headers["Accept-Language"] = "en"
         login = f"{server.url}/admin/login/"
         token = re.search(
-            r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(login, timeout=10).text
+            r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(login, timeout=PATIENCE).text
         )
         assert token
         form = {
@@ -120,7 +121,7 @@ def admin_page(server: LiveServer, path: str) -> str:
             "csrfmiddlewaretoken": token[1],
             "next": path,
         }
-        answer = browser.post(login, form, timeout=10)
+        answer = browser.post(login, form, timeout=PATIENCE)
         assert answer.url.endswith(path), answer.url
         return answer.text
 

@@ -96,7 +96,7 @@ async def test_a_description_outlives_the_process_and_is_given_in_every_chat(
 async def test_a_message_gets_no_more_time_and_bytes_than_it_may_have(
     start_server, model, file_server: FileServer
 ):
-    server, user = start_server(MEDIA_FETCH_SECONDS="2", MEDIA_FETCH_MIB="1"), fresh_id()
+    server, user = start_server(MEDIA_FETCH_SECONDS="4", MEDIA_FETCH_MIB="1"), fresh_id()
     file_server.serve("/slow", drips())
     file_server.serve("/endless", sends_endlessly())
     file_server.serve("/large", sends(saved(noise((1200, 900)), "BMP")))

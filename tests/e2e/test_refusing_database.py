@@ -16,6 +16,7 @@ from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client, words
 from tests.e2e.cockpit import Cockpit
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, Frame, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, says
@@ -89,7 +90,7 @@ async def ready(server: LiveServer, status: int, reason: str = "") -> dict[str, 
     """What ``/ready`` says, once that is ``status`` with ``reason`` in it."""
     async with asyncio.timeout(40):
         while True:
-            answer = await asyncio.to_thread(requests.get, f"{server.url}/ready", timeout=10)
+            answer = await asyncio.to_thread(requests.get, f"{server.url}/ready", timeout=PATIENCE)
             if answer.status_code == status and reason in answer.text:
                 return dict(answer.json())
             await asyncio.sleep(0.1)
@@ -163,7 +164,7 @@ async def test_the_operator_sees_in_the_admin_what_is_wrong_and_when_it_is_over(
             assert BANNER in page
             assert "the disk reports an error" in page
             stranger = await asyncio.to_thread(
-                requests.get, f"{server.url}/admin/login/", timeout=10
+                requests.get, f"{server.url}/admin/login/", timeout=PATIENCE
             )
             assert BANNER not in stranger.text
         assert spoken(await bot.next_action()) == "after"

@@ -36,7 +36,7 @@ async def heard(bot: FakeOneBot) -> str:
 
 async def test_a_text_is_said_at_its_instant_without_a_model(live, model, bot):
     person = fresh_id()
-    await bot.say_private(person, "/提醒 1s 关火")
+    await bot.say_private(person, "/提醒 2s 关火")
     assert (await heard(bot)).startswith("#")
     assert await heard(bot) == "提醒：关火"
     await live.row(ROWS, str(person), "done")
@@ -85,7 +85,7 @@ async def test_a_kill_as_it_fires_neither_loses_nor_doubles_it(start_server, mod
     person, account = fresh_id(), fresh_id()
     server.restart(FROST_FAULT="reminder_fired")
     async with client(server, account) as bot:
-        await bot.say_private(person, "/提醒 1s 关火")
+        await bot.say_private(person, "/提醒 2s 关火")
         assert (await heard(bot)).startswith("#")
         assert await asyncio.to_thread(server.exit_code, 30) == -signal.SIGKILL
     server.restart(FROST_FAULT="")

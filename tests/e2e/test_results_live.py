@@ -219,7 +219,10 @@ async def test_a_hidden_tool_that_the_model_remembers_is_refused_with_the_reason
 async def test_a_tool_that_holds_up_the_loop_is_named_in_the_log(live, model):
     _, second = await asked(live, model, [call("block")])
     assert results(second) == ["done"]
-    await live.logged("tool block held up the event loop for 1.2 s")
+    log = await live.logged("tool block held up the event loop for ")
+    held = re.search(r"tool block held up the event loop for ([\d.]+) s", log)
+    assert held
+    assert float(held[1]) >= 1.2
 
 
 async def test_a_tool_may_end_the_run_and_claim_nothing_else(live, model):
@@ -247,7 +250,7 @@ async def test_a_provider_that_hangs_costs_no_other_its_tools_and_no_server_its_
         (request,) = await asked(server, model, [])
         assert "get_weather" in request.tool_names
         assert "tool provider hanging cannot list its tools" in server.log
-        assert server.terminate(10) == 0
+        assert server.terminate() == 0
         assert "tool provider hanging could not be closed" in server.log
 
 

@@ -15,6 +15,7 @@ from tests.e2e.brisk import LEASE, BriskServer, known_to_others
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.weather import TOOLS, Group, Sources, sky
+from tests.environment import PATIENCE
 from tests.fake_onebot import ok, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import call, held, says
@@ -86,7 +87,7 @@ async def test_a_channel_layer_that_is_gone_stops_no_answer_and_is_named(model, 
 
 
 def readiness(server: LiveServer) -> tuple[int, list[str]]:
-    answer = requests.get(f"{server.url}/ready", timeout=10)
+    answer = requests.get(f"{server.url}/ready", timeout=PATIENCE)
     return answer.status_code, answer.json()["missing"]
 
 
@@ -228,7 +229,7 @@ async def test_what_a_killed_process_had_on_the_wire_is_not_sent_again_by_the_ot
         bot.stay_silent()
         await bot.say_private(user, "hi")
         action = await bot.next_action()
-        assert await asyncio.to_thread(first.exit_code, 10) == -signal.SIGKILL
+        assert await asyncio.to_thread(first.exit_code, PATIENCE) == -signal.SIGKILL
     first.env["FROST_FAULT"] = ""
     async with client(second, account) as bot:
         await second.row(
@@ -254,8 +255,10 @@ async def test_the_work_of_a_stopped_process_is_taken_over_at_once(first, second
         await bot.say_private(user, "hi")
         await model.wait_for_requests(1)
         assert await asyncio.to_thread(first.terminate) == 0
+    claimed = "SELECT text FROM agent_message WHERE sender_id = ? AND claimed_by <> ''"
+    assert second.rows(claimed, str(user)) == []
     async with client(second, account) as bot:
-        assert spoken(await bot.next_action(timeout=LEASE)) == "taken over"
+        assert spoken(await bot.next_action()) == "taken over"
         await bot.no_action(user=user)
 
 

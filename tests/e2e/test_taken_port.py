@@ -13,7 +13,8 @@ import pytest
 from frostproject.configuration import listening
 from frostproject.management.commands.runserver import Command
 from tests import zygote
-from tests.environment import PROJECT, clean_environment
+from tests.environment import PATIENCE, PROJECT, clean_environment
+from tests.live_server import free_port
 
 BOTH = pytest.mark.parametrize("program", ["runserver", "daphne"])
 
@@ -35,7 +36,7 @@ def refused(folder: Path, *command: str, **env: str) -> str:
         "LANGUAGE_CODE": "en",
     }
     environment = clean_environment(**fixed | env)
-    ended = zygote.run([sys.executable, *command], environment, timeout=20)
+    ended = zygote.run([sys.executable, *command], environment, timeout=4 * PATIENCE)
     assert (ended.returncode, ended.stdout) == (1, "")
     return ended.stderr
 
@@ -113,7 +114,7 @@ def test_endpoints_that_are_no_host_and_port_are_tried_by_daphne_itself_and_fail
             ),
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=4 * PATIENCE,
             check=False,
         )
     assert ended.returncode == 1
@@ -168,9 +169,7 @@ def test_the_address_of_the_daphne_command_is_read_as_it_reads_it(
 
 
 def test_a_port_that_was_free_is_free_afterwards():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     assert listening.listen_error_message(("127.0.0.1", port)) == ""
     with socket.socket() as now:
         now.bind(("127.0.0.1", port))

@@ -16,6 +16,7 @@ from tests.e2e.brisk import BriskServer, known_to_others
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.weather import Sources, sky
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.file_server import FileServer
 from tests.scripted_model import Answer, Call, Request, ScriptedModel, calls, held, says, text_of
@@ -59,7 +60,7 @@ def looks_and_says(request: Request) -> Answer:
     return held(calls(Call("http_weather", {"city": "Oslo"}), Call("send_message", wait)))
 
 
-async def hear(bot: FakeOneBot, count: int, seconds: float = 15) -> list[str]:
+async def hear(bot: FakeOneBot, count: int, seconds: float = PATIENCE) -> list[str]:
     return [spoken(await bot.next_action(seconds)) for _ in range(count)]
 
 
@@ -175,7 +176,7 @@ async def test_a_process_that_sleeps_during_a_write_blocks_the_others_no_longer_
         bot.cut()
     try:
         async with client(second, account) as bot:
-            assert await hear(bot, 1, 30) == ["taken over"]
+            assert await hear(bot, 1) == ["taken over"]
             os.kill(first.pid, signal.SIGCONT)
             await bot.no_action(user=user)
     finally:
@@ -211,7 +212,7 @@ async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_i
         api.stay_silent()
         await event.say_private(users[0], "on its way")
         model.release()
-        action = await api.next_action(10)
+        action = await api.next_action()
         await asyncio.to_thread(redis.stop)
         await api.answer(action)
         api.answer_again()
@@ -222,7 +223,7 @@ async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_i
         begun = "SELECT 1 FROM agent_message WHERE text = ? AND state IN ('pending', 'sent')"
         await two.row(begun, f"re of {users[1]}")
         await asyncio.to_thread(redis.start)
-        assert sorted(await hear(api, 3, 30)) == sorted(f"re of {user}" for user in users)
+        assert sorted(await hear(api, 3)) == sorted(f"re of {user}" for user in users)
         for user in users:
             count = 2 if user == users[0] else 1
             assert {(end["state"], end["run"]) for end in await ended(two, user, count)} == {
@@ -290,13 +291,13 @@ async def test_an_answer_finds_an_account_that_has_moved_while_it_was_made(
     async with client(second, account, role="Api", greet=False) as api:
         await known_to_others(second, account)
         model.release(100)
-        action = await api.next_action(10)
+        action = await api.next_action()
         assert spoken(action) == "re hi"
         await second.row(
             "SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", action["echo"]
         )
         await event.say_private(user, "again")
-        assert await hear(api, 1, 10) == ["re again"]
+        assert await hear(api, 1) == ["re again"]
         await event.__aexit__(None)
 
 
@@ -308,7 +309,7 @@ async def test_a_socket_left_behind_by_its_client_is_closed_when_the_account_con
     async with client(first, account) as left:
         await known_to_others(first, account)
         async with client(second, account) as bot:
-            assert await left.close_code(10) == 4009
+            assert await left.close_code() == 4009
             await bot.say_private(user, "hi")
             assert await hear(bot, 1) == ["re hi"]
             await bot.no_action(user=user)

@@ -6,6 +6,7 @@ from typing import Any
 import requests
 from requests.adapters import HTTPAdapter
 
+from tests.environment import PATIENCE
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
 LOGIN = "/admin/login/"
@@ -44,7 +45,7 @@ class Browser:
             self.session.headers["X-Forwarded-For"] = proxied
 
     def get(self, path: str = "/admin/", **options: Any) -> requests.Response:
-        return self.session.get(self._url + path, timeout=20, **options)
+        return self.session.get(self._url + path, timeout=PATIENCE, **options)
 
     def post(self, path: str, form: Any = None, **options: Any) -> requests.Response:
         """Send ``form`` (a dict, or JSON with ``json=``) with the token of forgery protection."""

@@ -10,6 +10,7 @@ from typing import Any
 import requests
 
 from tests import zygote
+from tests.environment import PATIENCE
 from tests.live_server import LiveServer
 
 PASSWORD = "a long password of a colleague"
@@ -54,14 +55,14 @@ class Person:
     def send(self, path: str, /, _files: Any = None, **form: Any) -> requests.Response:
         """POST ``form``, past any page: with a token for it, whatever the person may do."""
         if "csrftoken" not in self._browser.cookies:
-            self._browser.get(f"{self._server.url}/admin/login/", timeout=10)
+            self._browser.get(f"{self._server.url}/admin/login/", timeout=PATIENCE)
         token = self._browser.cookies["csrftoken"]
         return self._browser.post(
             self._server.url + path,
             {**form, "csrfmiddlewaretoken": token},
             files=_files,
             allow_redirects=False,
-            timeout=30,
+            timeout=PATIENCE,
         )
 
     def saves(self, path: str, /, **form: Any) -> None:
@@ -78,7 +79,7 @@ class Person:
 
     def page(self, path: str) -> str:
         """A page as this person reads it."""
-        answer = self._browser.get(self._server.url + path, timeout=10)
+        answer = self._browser.get(self._server.url + path, timeout=PATIENCE)
         return (
             unescape(answer.text) if answer.status_code == 200 else f"status {answer.status_code}"
         )

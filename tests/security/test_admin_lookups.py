@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import Model
 from django.test import RequestFactory
 
+from tests.environment import PATIENCE
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
 #: Columns of any model that hold what a viewer is not shown.
@@ -44,7 +45,7 @@ ADDRESSES = [
 def signed_in(server: LiveServer) -> requests.Session:
     browser = requests.Session()
     browser.trust_env = False
-    browser.get(f"{server.url}/admin/login/", timeout=20)
+    browser.get(f"{server.url}/admin/login/", timeout=PATIENCE)
     form = {
         "username": ADMIN,
         "password": ADMIN_PASSWORD,
@@ -52,7 +53,7 @@ def signed_in(server: LiveServer) -> requests.Session:
     }
     assert (
         browser.post(
-            f"{server.url}/admin/login/", form, allow_redirects=False, timeout=20
+            f"{server.url}/admin/login/", form, allow_redirects=False, timeout=PATIENCE
         ).status_code
         == 302
     )
@@ -62,7 +63,7 @@ def signed_in(server: LiveServer) -> requests.Session:
 def test_even_the_superuser_cannot_guess_a_secret_sign_by_sign(live: LiveServer):
     browser = signed_in(live)
     answers = {
-        place: browser.get(f"{live.url}/admin/{place}", timeout=20).status_code
+        place: browser.get(f"{live.url}/admin/{place}", timeout=PATIENCE).status_code
         for place in ADDRESSES
     }
     assert answers == dict.fromkeys(ADDRESSES, 400)
@@ -76,7 +77,7 @@ def test_the_filters_of_the_lists_go_on_working(live: LiveServer):
         "tools/toolconfig/?provider=x",
         "tools/secret/?q=a",
     ):
-        assert browser.get(f"{live.url}/admin/{place}", timeout=20).status_code == 200
+        assert browser.get(f"{live.url}/admin/{place}", timeout=PATIENCE).status_code == 200
 
 
 def kept_columns(model: type[Model], depth: int = 3) -> list[str]:

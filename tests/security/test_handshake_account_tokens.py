@@ -12,6 +12,7 @@ import pytest
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.cockpit import Cockpit
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, handshake_status, spoken
 
 A_TOKEN, B_TOKEN = "the-token-of-account-a", "the-token-of-account-b"
@@ -45,7 +46,7 @@ async def give(live, cockpit, account: int, token: str) -> None:
 
 async def until(live, account: int, token: str, wanted: int) -> None:
     """Wait until every process has heard of a change."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while await handshake_status(live.ws_url, self_id=account, token=token) != wanted:
         assert time.monotonic() < end, live.log[-2000:]
         await asyncio.sleep(0.05)
@@ -182,7 +183,7 @@ async def test_a_locked_database_holds_no_handshake_with_an_own_token_up(live, c
         sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)
     ) as other:
         other.execute("BEGIN IMMEDIATE")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(10):  # the lock lasts until the test ends it
             assert await handshake_status(live.ws_url, self_id=a, token=A_TOKEN) == 101
             assert await handshake_status(live.ws_url, self_id=a, token=TOKEN) == 403
         other.execute("ROLLBACK")

@@ -12,6 +12,7 @@ import requests
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
 from tests.e2e.chat import client
+from tests.environment import PATIENCE
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call, fails, hangs, returns, says
@@ -55,6 +56,8 @@ async def test_strangers_are_told_once_in_each_chat_and_owners_are_answered(star
         assert answered(rows) == 3
         assert reasons(rows) | reasons(await settled(server, second, 3)) == {"token_limit": 3}
         await bot.say_private(owner, "你好")
+        answered_him = "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'"
+        await server.row(answered_him, str(owner))
         said = await heard(bot)
         assert sum("请明天再来" in words for words in said) == 2
         assert said.count("fine") == 4
@@ -214,7 +217,7 @@ async def asked(server: LiveServer) -> dict[str, Any]:
     def post() -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         answer = requests.post(
-            f"{server.url}/agent/query", json={"input": "?"}, headers=headers, timeout=10
+            f"{server.url}/agent/query", json={"input": "?"}, headers=headers, timeout=PATIENCE
         )
         found: dict[str, Any] = answer.json()
         return found

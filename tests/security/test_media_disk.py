@@ -47,7 +47,7 @@ def stored(server: LiveServer) -> int:
 
 async def within(server: LiveServer, limit: int) -> None:
     """Wait until the copies take no more than ``limit`` bytes."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while stored(server) > limit:  # noqa: ASYNC110 - nothing says when
             await asyncio.sleep(0.05)
 

@@ -19,6 +19,7 @@ from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.mcp_host import TOKEN as MCP_TOKEN, mcp_client
 from tests.e2e.mcp_rows import McpRows, stdio
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call
@@ -56,7 +57,7 @@ class Evil:
 
     def until(self, condition: Callable[[dict[str, Any]], Any]) -> None:
         """Wait until the tool's row is as wanted."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 2 * PATIENCE
         while not condition(self.row()):
             assert time.monotonic() < end, self._server.log[-2000:]
             time.sleep(0.02)

@@ -239,7 +239,7 @@ async def test_two_are_checked_at_a_time_few_wait_and_no_thread_does(asker):
     assert {await each for each in itertools.islice(asyncio.as_completed(asked), refused)} == {503}
     pending = [each for each in asked if not each.done()]
     assert len(pending) == CHECKS_AT_ONCE + MAX_WAITING
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     asker.behind.open.set()
     assert [await each for each in pending] == [200] * len(pending)
     assert asker.behind.most_at_once == CHECKS_AT_ONCE
@@ -265,7 +265,8 @@ async def test_a_check_that_is_cut_off_keeps_its_turn_until_it_ends(asker):
     """What goes on in a thread cannot be stopped, so another must not begin."""
     asker.behind.open.clear()
     first = [asyncio.create_task(asker.ask(peer=f"192.0.2.{n}")) for n in range(CHECKS_AT_ONCE)]
-    await asyncio.sleep(0.05)
+    while asker.behind.at_once < CHECKS_AT_ONCE:  # noqa: ASYNC110 - no bell rings
+        await asyncio.sleep(0)
     for each in first:
         each.cancel()
     await asyncio.gather(*first, return_exceptions=True)

@@ -2,13 +2,14 @@
 
 import socket
 
+from tests.environment import PATIENCE
 from tests.live_server import LiveServer
 
 
 def connected(server: LiveServer, source: str = "127.0.0.1") -> socket.socket:
     """A TCP connection to ``server`` from the loopback address ``source``."""
     return socket.create_connection(
-        ("127.0.0.1", server.port), timeout=20, source_address=(source, 0)
+        ("127.0.0.1", server.port), timeout=PATIENCE, source_address=(source, 0)
     )
 
 

@@ -22,6 +22,7 @@ from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
 from agent.run.services import RunServices
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
+from tests.environment import PATIENCE
 from tools.contract import (
     ToolAvailabilityContext,
     ToolExecutionContext,
@@ -426,7 +427,7 @@ async def test_the_parts_that_a_cancelled_call_had_not_sent_are_not_sent(record)
     mailbox = Mailbox()
     mailbox.silent = True
     speaking = asyncio.create_task(answered(record, mailbox, SAY_LONG))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not any(row[1] == "sent" for row in await rows()):
             pass
     speaking.cancel()
@@ -441,13 +442,13 @@ async def test_the_parts_that_a_cancelled_call_had_not_sent_are_not_sent(record)
 async def cancelled(record: Record, mailbox: Mailbox, state: str) -> None:
     """Begin to speak by tool, and be cancelled once the message is on record in ``state``."""
     speaking = asyncio.create_task(answered(record, mailbox, ANNOUNCE))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not any(row[:2] == ("wait", state) for row in await rows()):
             pass
     speaking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await speaking
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while any(row[:2] == ("wait", state) for row in await rows()):
             pass
 
@@ -560,7 +561,7 @@ async def test_a_message_whose_run_ends_while_it_is_made_anew_stays_refused(reco
         raise AssertionError
 
     speaking = asyncio.create_task(answered(record, Fussy(never), ANNOUNCE))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), PATIENCE)
     speaking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await speaking

@@ -10,6 +10,7 @@ from agent.chat.inbox import Inbox
 from agent.llm.requests.messages import strip_frame
 from agent.models import Message
 from tests.agent.talk import Script
+from tests.environment import PATIENCE
 
 Make = Callable[[Script], Inbox]
 
@@ -19,7 +20,7 @@ def held() -> "asyncio.Future[str]":
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not condition():  # noqa: ASYNC110 - what happens behind an inbox rings no bell
             await asyncio.sleep(0.005)
 

@@ -20,6 +20,7 @@ from agent.record.waiting import recovery
 from agent.record.waiting.pauses import pause_chat
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
+from tests.environment import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -131,7 +132,7 @@ async def test_an_answer_waits_for_its_client(make, mailbox):
     mailbox.connected.clear()
     inbox = make(Script("hello"))
     inbox.receive_message(message("hi"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while ("hello", "pending", "") not in await rows():
             pass
     assert mailbox.sent == []
@@ -383,11 +384,11 @@ async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_b
     if client == "has just come back":
         mailbox.connected.clear()
         answer.set_result("hello")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while ("hello", "pending", "") not in await rows():
                 pass
     go_on = threading.Event()
-    slow = first.record.submit_batched(lambda items: [go_on.wait(5) for _ in items], None)
+    slow = first.record.submit_batched(lambda items: [go_on.wait(PATIENCE) for _ in items], None)
     await until(lambda: not first.record._waiting)
     mailbox.connected.set()
     if client == "was there":

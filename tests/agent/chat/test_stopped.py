@@ -20,6 +20,7 @@ from agent.record.waiting.stops import stop_answer
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.chat.test_merged import ends, merge_within
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, calling, message
+from tests.environment import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,7 +103,7 @@ async def test_an_answer_that_waits_for_its_client_when_it_is_stopped_is_never_s
     mailbox.connected.clear()
     inbox = make(Script("hello"))
     inbox.receive_message(message("a"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while ("hello", "pending", "") not in await rows():
             pass
     assert await inbox.stop(PRIVATE)

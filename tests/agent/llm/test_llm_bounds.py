@@ -20,6 +20,7 @@ from agent.llm.client.client import OpenAIClient
 from agent.llm.endpoints.embeddings import Embedder
 from agent.llm.endpoints.transcription import Transcriber
 from agent.llm.requests.base import LLMRequest
+from tests.environment import PATIENCE
 from tests.scripted_model import fails, returns, says
 
 HELLO = LLMRequest([{"role": "user", "content": "hello"}])
@@ -143,7 +144,7 @@ async def test_an_answer_that_is_too_long_is_hung_up_on_and_not_asked_for_again(
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    await asyncio.wait_for(server.closed.wait(), 10)
+    await asyncio.wait_for(server.closed.wait(), PATIENCE)
     assert server.requests == 1
     assert peak < 4 * ANSWER_LIMIT
 
@@ -163,7 +164,7 @@ async def test_of_an_error_without_end_only_the_beginning_is_read(flood, monkeyp
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    await asyncio.wait_for(server.closed.wait(), 10)
+    await asyncio.wait_for(server.closed.wait(), PATIENCE)
     assert peak < ANSWER_LIMIT
 
 

@@ -10,6 +10,7 @@ import pytest
 from agent.domain.types import MediaUnavailable
 from agent.media import image_reader as module
 from agent.media.image_reader import ImageJob, ImageWorker
+from tests.environment import PATIENCE
 from tests.pictures import colour_of, picture, plain, saved
 
 
@@ -88,5 +89,5 @@ async def test_an_idle_process_is_let_go_and_comes_back(image_worker, tmp_path, 
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
     await image_worker.process(job(tmp_path, picture()))
     child = image_worker._child.result()
-    assert await asyncio.wait_for(child.wait(), 5) == 0
+    assert await asyncio.wait_for(child.wait(), PATIENCE) == 0
     await image_worker.process(job(tmp_path, picture(), "next"))

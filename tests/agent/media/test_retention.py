@@ -15,6 +15,7 @@ from agent.media.file_store import StoredFile
 from agent.media.media_store import prune_copies_by_age
 from agent.models import KeptFile
 from agent.runtime import wiring
+from tests.environment import PATIENCE
 from tests.pictures import picture
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +62,7 @@ async def test_an_old_copy_that_was_used_again_stays(record, copies):
 async def test_old_copies_go_while_the_server_runs(record, copies, monkeypatch):
     monkeypatch.setattr(media_store, "FIRST_SECONDS", 0.0)
     running = asyncio.create_task(media_store.run_copy_expiry(record, wiring.build_file_store()))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while copies["old"].path.exists():  # noqa: ASYNC110 - nothing says when
             await asyncio.sleep(0.01)
     running.cancel()

@@ -94,7 +94,8 @@ async def test_without_a_model_nothing_is_read(record: Record):
 @pytest.mark.parametrize("hours", [0, 1])
 async def test_what_was_started_is_ended(record: Record, hours: int):
     memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW), review_hours=hours))
+    before = asyncio.all_tasks()
     memory.start()
-    before = len(asyncio.all_tasks())
+    (begun,) = asyncio.all_tasks() - before
     await memory.close()
-    assert len(asyncio.all_tasks()) == before - 1
+    assert begun.done()

@@ -12,6 +12,7 @@ from agent.models import CommitMark, ServerProcess
 from agent.record.ground import commit as module
 from agent.record.ground.commit import GroupCommit
 from agent.record.ground.outage import UNREACHABLE
+from tests.environment import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -244,13 +245,13 @@ async def test_those_who_can_wait_are_held_back_while_too_much_is_to_be_written(
     monkeypatch.setattr(module, "HIGH_WATER", 2)
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    await asyncio.wait_for(commit.wait_for_room(), 1)
+    await asyncio.wait_for(commit.wait_for_room(), PATIENCE)
     others = [commit.submit_batched(store, name) for name in "bc"]
     waiting = asyncio.create_task(commit.wait_for_room())
     await asyncio.sleep(0)
     assert not waiting.done()
     store.go_on.set()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, PATIENCE)
     await asyncio.gather(first, *others)
 
 

@@ -14,6 +14,7 @@ from agent.record.ground import commit as module
 from agent.record.ground.commit import GroupCommit
 from agent.record.ground.commit_marks import CommitMarker
 from frostproject.configuration.env import parse_database_url
+from tests.environment import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,7 +66,7 @@ async def commit(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 
 async def test_what_was_committed_is_not_repeated_because_nobody_said_so(commit):
-    assert await asyncio.wait_for(commit.submit_batched(put_down, "abc"), 10) == 3
+    assert await asyncio.wait_for(commit.submit_batched(put_down, "abc"), PATIENCE) == 3
     assert await commit.submit_batched(told, None) == ["abc"]
 
 
@@ -84,12 +85,12 @@ async def test_a_connection_that_is_lost_again_while_that_is_asked_is_made_anew(
         return took_effect(marks, number)
 
     monkeypatch.setattr(CommitMarker, "took_effect", cut_off)
-    assert await asyncio.wait_for(commit.submit_batched(put_down, "abc"), 10) == 3
+    assert await asyncio.wait_for(commit.submit_batched(put_down, "abc"), PATIENCE) == 3
     assert await commit.submit_batched(told, None) == ["abc"]
 
 
 async def test_a_server_that_says_nothing_is_cut_off_and_asked_again(commit, monkeypatch):
-    monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
+    monkeypatch.setattr(module, "STUCK_SECONDS", 1.0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
     tries = []
 
@@ -100,5 +101,5 @@ async def test_a_server_that_says_nothing_is_cut_off_and_asked_again(commit, mon
                 cursor.execute("SELECT pg_sleep(600)")
         return put_down(words)
 
-    assert await asyncio.wait_for(commit.submit_batched(linger, "abc"), 20) == 3
+    assert await asyncio.wait_for(commit.submit_batched(linger, "abc"), PATIENCE) == 3
     assert (await commit.submit_batched(told, None), len(tries)) == (["abc"], 2)

@@ -19,6 +19,7 @@ from agent.record.waiting.recovery import (
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, held, idle, rows, until
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, accept, message
+from tests.environment import PATIENCE
 
 __all__ = ["mailbox", "make"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,7 +52,7 @@ def break_endings(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 async def settled(*texts: str) -> list[tuple[str, str]]:
     """The messages that came in, once they are settled, each with its state."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while len(found := await rows(text__in=texts, state__in=("answered", "failed"))) < len(
             texts
         ):

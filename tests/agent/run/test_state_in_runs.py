@@ -14,6 +14,7 @@ from agent.run import deferred_calls
 from agent.run.engine import Engine, PersonaEngines
 from tests.agent.conftest import Say
 from tests.agent.talk import GROUP, PRIVATE, Script, calling
+from tests.environment import PATIENCE
 from tools.contract import ToolExecutionContext
 from tools.functions.function_tool import FunctionProvider, tool
 from tools.registry.registry import ToolRegistry
@@ -106,7 +107,7 @@ async def test_a_long_running_tool_stores_what_it_set_with_its_later_outcome(
     assert "正在执行" in told(await say(Script(calling(("ponder", "{}")), "wait")))[0]
     assert await stored() == {}
     may_end.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while await stored() != {"topic": "42"}:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -73,9 +73,9 @@ async def test_it_is_asked_once_a_day_by_all_who_share_the_folder(
 async def test_a_useless_answer_leaves_what_is_known_and_is_not_asked_for_again(
     reply: Any, file_server: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newer_version, "ASK_SECONDS", 0.5)
     file_server.serve("/latest", sends(b"9.0"))
     await newer_version._ask()
+    monkeypatch.setattr(newer_version, "ASK_SECONDS", 0.5)
     file_server.serve("/latest", reply)
     await newer_version._ask()
     assert (find_newer(), newer_version._is_due()) == ("9.0", False)

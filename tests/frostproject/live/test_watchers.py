@@ -7,6 +7,7 @@ from django.db import OperationalError
 
 from frostproject.live import feed as module
 from frostproject.live.feed import MOST_LOOKS, Topic, Watchers, shortest_rest
+from tests.environment import PATIENCE
 
 CHAT = Topic("session", 1)
 
@@ -27,7 +28,7 @@ class Source:
 
     async def next_look(self) -> None:
         self.looked.clear()
-        await asyncio.wait_for(self.looked.wait(), 5)
+        await asyncio.wait_for(self.looked.wait(), PATIENCE)
 
 
 async def test_followers_hear_of_a_change_once():
@@ -37,7 +38,7 @@ async def test_followers_hear_of_a_change_once():
     await source.next_look()
     source.value = 1
     watchers.nudge()
-    assert await asyncio.wait_for(told.get(), 5) == CHAT
+    assert await asyncio.wait_for(told.get(), PATIENCE) == CHAT
     watchers.nudge()
     await source.next_look()
     await asyncio.sleep(0)
@@ -64,7 +65,7 @@ async def test_a_change_is_seen_without_a_nudge_too():
     watchers.follow(CHAT, told.put_nowait)
     await source.next_look()
     source.value = 1
-    assert await asyncio.wait_for(told.get(), 5) == CHAT
+    assert await asyncio.wait_for(told.get(), PATIENCE) == CHAT
     watchers.unfollow(CHAT, told.put_nowait)
 
 
@@ -77,7 +78,7 @@ async def test_an_outage_is_survived_and_what_changed_meanwhile_is_told(monkeypa
     source.fails, source.value = True, 1
     await source.next_look()
     source.fails = False
-    assert await asyncio.wait_for(told.get(), 5) == CHAT
+    assert await asyncio.wait_for(told.get(), PATIENCE) == CHAT
     watchers.unfollow(CHAT, told.put_nowait)
 
 

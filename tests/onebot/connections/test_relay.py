@@ -22,6 +22,7 @@ from onebot.protocol.actions import (
 pytest.importorskip(
     "tests.services", reason="no server wheels for this platform", exc_type=ImportError
 )
+from tests.environment import PATIENCE
 from tests.services import RedisServer
 
 ACCOUNT = "10001"
@@ -59,7 +60,7 @@ class Process:
         )
 
     async def heard(self, place_count: int) -> list[AccountLocation]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while len(self.moved) < place_count:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return self.moved
@@ -122,7 +123,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, kind: str, count: int) -> list[dict[st
 
 async def test_an_action_is_performed_where_the_account_is_and_its_response_comes_back(pair):
     here, there = pair
-    response = await here.relay.call(ACCOUNT, "{}", "e1", 5)
+    response = await here.relay.call(ACCOUNT, "{}", "e1", PATIENCE)
     assert (response.is_success, response.echo, response.data) == (True, "e1", {"message_id": 1})
     assert (here.carried, there.carried) == ([], ["e1"])
 
@@ -132,7 +133,7 @@ async def test_what_the_layer_loses_is_carried_again_and_performed_once(pair, mo
     here, there = pair
     monkeypatch.setattr(module, "CARRY_AGAIN_SECONDS", 0.05)
     lost = lose(monkeypatch, kind, 2)
-    assert (await here.relay.call(ACCOUNT, "{}", "e1", 5)).is_success
+    assert (await here.relay.call(ACCOUNT, "{}", "e1", PATIENCE)).is_success
     assert len(lost) == 2
     assert there.carried == ["e1"]
 
@@ -140,7 +141,7 @@ async def test_what_the_layer_loses_is_carried_again_and_performed_once(pair, mo
 async def test_a_call_that_comes_twice_while_it_is_performed_is_performed_once(pair, monkeypatch):
     here, there = pair
     there.gate.clear()
-    call = asyncio.create_task(here.relay.call(ACCOUNT, "{}", "e1", 5))
+    call = asyncio.create_task(here.relay.call(ACCOUNT, "{}", "e1", PATIENCE))
     again = {
         "type": "call",
         "account": ACCOUNT,
@@ -151,7 +152,7 @@ async def test_a_call_that_comes_twice_while_it_is_performed_is_performed_once(p
     }
     await get_channel_layer().send(there.relay.channel, again)
     await get_channel_layer().send(there.relay.channel, {**again, "echo": "e2"})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while "e2" not in there.carried:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     there.gate.set()
@@ -164,12 +165,12 @@ async def test_a_failure_in_the_other_process_comes_back_as_what_it_was(pair, ki
     here, there = pair
     there.outcome = kind("it was so")
     with pytest.raises(kind, match="it was so"):
-        await here.relay.call(ACCOUNT, "{}", "e1", 5)
+        await here.relay.call(ACCOUNT, "{}", "e1", PATIENCE)
 
 
 async def test_an_account_that_is_nowhere_was_surely_not_written_to(pair):
     with pytest.raises(NotConnected):
-        await pair[0].relay.call("10002", "{}", "e1", 5)
+        await pair[0].relay.call("10002", "{}", "e1", PATIENCE)
 
 
 async def test_a_layer_that_cannot_be_reached_means_surely_not_written(start, accounts):
@@ -179,7 +180,7 @@ async def test_a_layer_that_cannot_be_reached_means_surely_not_written(start, ac
         await here.relay.refresh_accounts()
         await asyncio.to_thread(redis.stop)
         with pytest.raises(NotConnected):
-            await here.relay.call(ACCOUNT, "{}", "e1", 5)
+            await here.relay.call(ACCOUNT, "{}", "e1", PATIENCE)
 
 
 async def test_nobody_else_is_given_a_call_that_another_process_may_have_performed(
@@ -188,8 +189,8 @@ async def test_nobody_else_is_given_a_call_that_another_process_may_have_perform
     monkeypatch.setattr(module, "CARRY_AGAIN_SECONDS", 0.05)
     here, there = pair
     there.gate.clear()
-    call = asyncio.create_task(here.relay.call(ACCOUNT, "{}", "e1", 5))
-    async with asyncio.timeout(5):
+    call = asyncio.create_task(here.relay.call(ACCOUNT, "{}", "e1", PATIENCE))
+    async with asyncio.timeout(PATIENCE):
         while not there.carried:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
     accounts[ACCOUNT] = "a third!one"

@@ -13,6 +13,7 @@ from onebot.gateway import introductions
 from onebot.gateway.introductions import GroupNames
 from onebot.protocol.actions import ActionResponse
 from tests.agent.talk import GROUP, arrival, message
+from tests.environment import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,7 +36,7 @@ class Client(OneBotClient):
 
 
 async def until_idle(names: GroupNames) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while names._tasks:
             await asyncio.gather(*names._tasks.values())
 

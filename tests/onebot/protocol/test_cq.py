@@ -1,6 +1,6 @@
 """CQ codes: read in linear time, the same message as its array form."""
 
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -143,6 +143,6 @@ def test_an_escaped_code_in_the_text_is_no_code():
 )
 def test_a_megabyte_of_openings_is_read_in_linear_time(string):
     """Checklist 57."""
-    started = perf_counter()
+    started = thread_time()
     assert parse_cq(string)
-    assert perf_counter() - started < 2
+    assert thread_time() - started < 2

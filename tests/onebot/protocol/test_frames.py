@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Any, cast
 
 import pytest
@@ -175,13 +175,13 @@ def test_nul_and_lone_surrogates_are_replaced_and_pairs_are_kept():
 
 
 def test_numbers_of_absurd_size_are_read_without_being_written_out():
-    started = perf_counter()
+    started = thread_time()
     result = decode_frame(
         '{"post_type":"message","message_type":"private","user_id":5,"message":[{"type":"reply","data":{"id":1e999999999}}],"time":1e999999999}'
     )
     assert isinstance(result, MessageEvent)
     assert (quoted_id(result.segments), result.time) == ("1E+999999999", None)
-    assert perf_counter() - started < 1
+    assert thread_time() - started < 1
 
 
 def test_an_integer_of_more_digits_than_python_reads_is_malformed():

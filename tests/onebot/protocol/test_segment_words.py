@@ -1,7 +1,7 @@
 """Every segment in words, the same whatever client it comes from."""
 
 import json
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -204,6 +204,6 @@ def test_no_data_raises_and_no_number_has_a_useless_point(kind, data):
     ],
 )
 def test_a_huge_segment_is_read_in_linear_time(segment):
-    began = perf_counter()
+    began = thread_time()
     render_text([segment], "")
-    assert perf_counter() - began < 1
+    assert thread_time() - began < 1

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.environment import PATIENCE
 from tests.file_server import (
     FileServer,
     ScriptedNames,
@@ -326,7 +327,7 @@ def mute_until_cut(listener: socket.socket, tls: ssl.SSLContext) -> None:
     connection, _ = listener.accept()
     with connection.dup() as wire, tls.wrap_socket(connection, server_side=True) as encrypted:
         encrypted.recv(1)
-        wire.settimeout(5)
+        wire.settimeout(PATIENCE)
         while wire.recv(4096):
             pass
 

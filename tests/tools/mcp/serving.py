@@ -14,6 +14,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from agent.record.ground.commit import GroupCommit
+from tests.live_server import free_port
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import DestinationResolver
@@ -32,7 +33,7 @@ GOOD = HERE / "good_server.py"
 HOSTILE = HERE / "hostile_server.py"
 SLOPPY = HERE / "sloppy_tools.json"
 """A list of tools with entries among them that are none by the protocol."""
-PATIENCE = 20
+PATIENCE = 60
 LOCAL = AllowList.parse(["127.0.0.1"])
 
 
@@ -115,12 +116,6 @@ def only_the_sloppy_are_left_out(link: McpConnection) -> dict[str, str]:
     ]
     assert (status.about["left_out"], status.error) == (8, "")
     return dict(left_out)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextmanager

@@ -35,7 +35,7 @@ async def test_a_server_that_never_answers_is_given_up_and_tried_again():
 
 
 async def test_a_call_that_hangs_is_stopped_and_the_session_goes_on():
-    async with linked(hostile("hang-call", call_seconds=1)) as link:
+    async with linked(hostile("hang-call", call_seconds=2)) as link:
         with pytest.raises(AnswerTimeoutError, match="No answer"):
             await said(link, "tool")
         assert await said(link) == "fine"
@@ -78,7 +78,7 @@ async def test_broken_json_fails_the_call_that_it_answers_at_once():
 
 
 async def test_an_answer_under_a_wrong_number_is_nobodys():
-    async with linked(hostile("wrong-id", call_seconds=1)) as link:
+    async with linked(hostile("wrong-id", call_seconds=2)) as link:
         with pytest.raises(AnswerTimeoutError):
             await said(link, "tool")
         assert await said(link) == "fine"
@@ -175,8 +175,8 @@ async def test_failures_in_a_row_leave_the_server_alone_until_one_trial_succeeds
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(rate_limits, "FAILURE_THRESHOLD", 2)
-    monkeypatch.setattr(rate_limits, "OPEN_SECONDS", 1)
-    async with linked(hostile("hang-call", call_seconds=0.5)) as link:
+    monkeypatch.setattr(rate_limits, "OPEN_SECONDS", 3)
+    async with linked(hostile("hang-call", call_seconds=1.5)) as link:
         for _ in range(2):
             with pytest.raises(AnswerTimeoutError):
                 await said(link, "tool")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.environment import PROJECT
+from tests.environment import PATIENCE, PROJECT
 from tests.tools.mcp.serving import hostile, linked, until
 
 pytestmark = [
@@ -81,12 +81,12 @@ async def test_who_kills_the_process_that_watches_over_it_ends_as_well(tmp_path:
 
 
 @pytest.mark.parametrize("problem", ["deaf", "hang-connect"])
-async def test_a_program_that_ignores_its_end_is_ended_within_five_seconds(
+async def test_a_program_that_ignores_its_end_is_ended_when_its_time_is_over(
     problem: str, tmp_path: Path
 ):
     async with linked(hostile(problem, tmp_path), is_up=problem == "deaf") as link:
         await until(lambda: running(tmp_path))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await link.close(4)
         assert link.is_over
         assert running(tmp_path) == []

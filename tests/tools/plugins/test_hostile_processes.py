@@ -95,7 +95,7 @@ async def test_who_crashes_again_and_again_is_given_up_until_the_operator_says_s
 
 async def test_who_never_finishes_loading_is_ended_and_keeps_nobody_waiting(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "TURN_SECONDS", 0.1)
-    monkeypatch.setattr(link, "LOAD_SECONDS", 3)
+    monkeypatch.setattr(link, "LOAD_SECONDS", 6)  # the good one has no more
     for name in ("bad", "worse"):
         plugin(tmp_path, name, f"{HEAD}\ntime.sleep(600)\n")
     plugin(tmp_path, "good")
@@ -105,7 +105,7 @@ async def test_who_never_finishes_loading_is_ended_and_keeps_nobody_waiting(tmp_
             await hosting.change(name, enabled=True)
         await hosting.enable("good")
         assert await hosting.greets()
-        assert "within 3 s" in (await hosting.state("bad", "broken")).error
+        assert "within 6 s" in (await hosting.state("bad", "broken")).error
 
 
 async def test_children_that_are_too_many_end_their_plugin_and_none_is_left(tmp_path):
@@ -161,7 +161,7 @@ async def test_a_call_that_computes_too_long_ends_its_process(tmp_path):
 
 
 async def test_a_blocked_loop_is_found_and_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(link, "HEALTH_SECONDS", 0.5)
+    monkeypatch.setattr(link, "HEALTH_SECONDS", 3)  # the good one has no more
     plugin(tmp_path, "bad", f"{HEAD}\n@Tool\nasync def block():\n    time.sleep(600)\n")
     plugin(tmp_path, "good")
     async with hosted(tmp_path, health=0.2) as hosting:
@@ -207,9 +207,18 @@ class Stays(Plugin):
     assert await gone(runner)
 
 
+def own_pipes() -> set[str]:
+    """The pipes that are open here. Other threads open files and sockets at any moment."""
+    found = set[str]()
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/self/fd/{number}"))
+    return {one for one in found if one.startswith("pipe:")}
+
+
 async def test_a_start_that_is_cancelled_at_any_step_leaves_no_process_and_no_pipe(tmp_path):
     folder = plugin(tmp_path, "good")
-    pipes, processes = os.listdir("/proc/self/fd"), find_descendants(os.getpid())
+    pipes, processes = own_pipes(), find_descendants(os.getpid())
     for steps in range(12):
         starting = asyncio.create_task(RunnerProcess.spawn(folder, lambda _name, _line: None))
         for _ in range(steps):
@@ -219,4 +228,4 @@ async def test_a_start_that_is_cancelled_at_any_step_leaves_no_process_and_no_pi
             await (await starting).kill()
         await asyncio.sleep(0)
     assert find_descendants(os.getpid()) == processes
-    assert len(os.listdir("/proc/self/fd")) == len(pipes)
+    assert own_pipes() <= pipes

@@ -9,6 +9,7 @@ from typing import Any
 import msgpack
 import pytest
 
+from tests.environment import PATIENCE
 from tools.plugin_sdk.calls import RpcError
 from tools.plugins import peer as peers
 from tools.plugins.peer import (
@@ -46,7 +47,7 @@ async def running(*both: RpcPeer) -> AsyncIterator[None]:
     finally:
         for peer in both:
             peer.close()
-        await asyncio.wait_for(asyncio.gather(*tasks), 10)
+        await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
 
 
 @contextlib.asynccontextmanager
@@ -72,7 +73,7 @@ async def against_bytes(
     finally:
         writer.close()
         here.close()
-        await asyncio.wait_for(run, 10)
+        await asyncio.wait_for(run, PATIENCE)
 
 
 async def raised_by(awaitable: Any) -> str:
@@ -146,7 +147,7 @@ async def test_a_request_that_takes_too_long_is_stopped_on_the_other_side_and_th
 
     async with asking(handle) as here:
         assert await raised_by(here.request("slow", None, 0.01)) == "E_TIMEOUT"
-        await asyncio.wait_for(stopped.wait(), 10)
+        await asyncio.wait_for(stopped.wait(), PATIENCE)
         assert await here.request("quick", None, 10) == "quick"
 
 
@@ -164,7 +165,7 @@ async def test_a_request_that_is_cancelled_is_stopped_on_the_other_side():
         call = asyncio.create_task(here.request("slow", None))
         await begun.wait()
         call.cancel()
-        await asyncio.wait_for(stopped.wait(), 10)
+        await asyncio.wait_for(stopped.wait(), PATIENCE)
         assert here.is_open
 
 
@@ -239,7 +240,7 @@ async def test_closing_fails_what_waits_and_cancels_what_works():
         here.close()
         assert await raised_by(waiting) == "E_SHUTTING_DOWN"
         assert await raised_by(other) == "E_PLUGIN_CRASHED"
-        await asyncio.wait_for(cancelled.wait(), 10)
+        await asyncio.wait_for(cancelled.wait(), PATIENCE)
     assert await raised_by(here.request("x", None)) == "E_SHUTTING_DOWN"
 
 
@@ -271,7 +272,7 @@ async def test_a_malformed_frame_ends_the_peer_with_a_reason(frame):
     async with against_bytes() as (here, run, _, writer):
         waiting = asyncio.create_task(here.request("x", None))
         writer.write(frame)
-        ended = await asyncio.wait_for(run, 10)
+        ended = await asyncio.wait_for(run, PATIENCE)
         assert ended.code in {"E_PROTOCOL_MISMATCH", "E_BAD_PAYLOAD"}
         assert await raised_by(waiting) == ended.code
 
@@ -280,7 +281,7 @@ async def test_an_end_within_a_frame_is_an_end():
     async with against_bytes() as (_, run, _, writer):
         writer.write(encode_request(1, "x", "y" * 100)[:50])
         writer.close()
-        assert (await asyncio.wait_for(run, 10)).code == "E_PLUGIN_CRASHED"
+        assert (await asyncio.wait_for(run, PATIENCE)).code == "E_PLUGIN_CRASHED"
 
 
 async def test_answers_that_nobody_waits_for_are_dropped():
@@ -289,7 +290,7 @@ async def test_answers_that_nobody_waits_for_are_dropped():
         asked = asyncio.create_task(here.request("x", None))
         await reader.readexactly(10)
         writer.write(encode_response(1, "first") + encode_response(1, "second"))
-        assert await asyncio.wait_for(asked, 10) == "first"
+        assert await asyncio.wait_for(asked, PATIENCE) == "first"
         assert here.is_open
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.environment import PATIENCE
 from tools.processes.process_reaper import keeper_command
 
 pytestmark = [
@@ -47,7 +48,7 @@ def is_alive(process: int) -> bool:
 
 
 def ends(process: int) -> bool:
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE
     while is_alive(process) and time.monotonic() < until:
         time.sleep(0.01)
     return not is_alive(process)
