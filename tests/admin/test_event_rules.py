@@ -105,7 +105,7 @@ def test_a_keyword_takes_nothing_from_other_rows(browser: Client):
     EventRule.objects.create(
         name="b", kind="keyword", action="say", words="a", text="B", mention=True
     )
-    own = {"kind": "keyword", "words": "a", "text": "", "chats": "group:700"}
+    own: dict[str, Any] = {"kind": "keyword", "words": "a", "text": "", "chats": "group:700"}
     assert list(faults(browser, f"{RULES}add/", form(**own))) == ["text"]
     assert save(browser, **own | {"action": ""}) == ""
     assert EventRule.objects.get(name="welcome").find_whole().said_by == {}

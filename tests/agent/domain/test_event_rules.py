@@ -28,7 +28,7 @@ def row(name: str, action: str = "", text: str = "", **fields: Any) -> FiredRule
     return FiredRule(1, name, "join", action, text, **fields)
 
 
-CALL = {"tool": "t", "arguments": {"a": 1}}
+CALL: dict[str, Any] = {"tool": "t", "arguments": {"a": 1}}
 #: Rows, the most particular first, and what they say together.
 COMBINED: list[tuple[list[FiredRule], dict[str, Any]]] = [
     ([row("a")], {"action": ""}),
