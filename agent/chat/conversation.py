@@ -309,7 +309,8 @@ class ConversationHandler:
                     run.notes += media.notes
                 if run.pending.rule and not has_begun and (rule := run.ordering_rule):
                     names = await name_people(message, rule, self.names)
-                    media = replace(media, context=f"{media.context}\n{rule.fence(names)}".strip())
+                    context = f"{media.context}\n{rule.fence(names)}".strip()
+                    media = replace(media, context=context, order=rule.asked)
                 if run.earlier and not has_begun:
                     merged = await hear_earlier(run, self.media)
                     run.pending = replace(run.pending, merged=merged)
@@ -361,8 +362,6 @@ class ConversationHandler:
         own_role = await self._find_own_role(message.chat) if self.acts_are_on else ""
         context = build_tool_context(message, account, services, own_role)
         registry = self.engines.find(persona).registry
-        if pending.rule and (rule := run.ordering_rule):
-            message = replace(message, text=rule.asked)
         messages, notes = await open_conversation(
             message,
             active,

@@ -96,7 +96,7 @@ def build_before(ambient: str, merged: Sequence[SpokenMessage], chars: int) -> l
 def build_speech(message: IncomingMessage, media: MediaText) -> SpokenMessage:
     """``message`` as the model is shown it, with what was read in its media."""
     return SpokenMessage(
-        message.text.strip(),
+        (media.order or message.text).strip(),
         message.sender_id,
         message.sender_name,
         message.chat.key,

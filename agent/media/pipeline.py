@@ -103,6 +103,8 @@ class MediaText:
     """The fenced words of what it quotes and forwards; "" for nothing."""
     header: dict[str, object] | None = None
     """Its header with the names of people whom the record does not know; None where it stays."""
+    order: str = ""
+    """What a rule has the model do, in the place of the words; "" where these stay."""
 
 
 @dataclass(frozen=True, slots=True)

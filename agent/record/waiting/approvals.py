@@ -52,6 +52,10 @@ OWNERS_CHANGE = (
     "只有机器人主人可以修改参数。",
     "Only the bot's owners can change the arguments.",
 )
+NOT_NEEDED = (
+    "编号 {code} 的调用（{tool}）被撤回了，不用再批准。",
+    "The call {code} ({tool}) was withdrawn: it needs no approval any more.",
+)
 State = Approval.State
 
 
@@ -282,13 +286,18 @@ def settle_approval(
 
 def withdraw_approval(approval_pk: int, by: str, *, tells: bool) -> bool:
     """Have a call that waits not be made because its run is taken back; whether it still waited.
-    ``tells``: its chat hears of that by the outcome."""
+    Who was asked in private hears of that, and its chat by the outcome, if it ``tells``."""
     now = timezone.now()
     waiting = Approval.objects.filter(pk=approval_pk, state=State.WAITING, expires_at__gt=now)
     if not waiting.update(state=State.REFUSED, decided_by=by[:200], decided_at=now):
         return False
-    withdrawn = Approval.objects.filter(pk=approval_pk)
+    withdrawn = Approval.objects.select_related("session", "call").filter(pk=approval_pk)
     _close(withdrawn, WITHDRAWN, CallVerdict.OWNER_REFUSED, tells=tells)
+    row = withdrawn.get()
+    notes = Message.objects.filter(tool_call=row.call_id, reason=Message.Reason.OWNER_NOTE)
+    asked = notes.exclude(sender_id=by).values_list("sender_id", flat=True)
+    text = pick_sentence(NOT_NEEDED, "").format(code=row.code, tool=row.call.tool_name)
+    tell_owners(find_address(row.session), set(asked), text, now)
     return True
 
 

@@ -227,7 +227,7 @@ def forgotten(pk: int) -> ToolCall:
     return call_of(step_of(run_for()), "forget", structured_content=noted)
 
 
-def every_note() -> list[dict[str, Any]]:
+def every_note() -> list[Any]:
     return list(Note.objects.order_by("pk").values())
 
 

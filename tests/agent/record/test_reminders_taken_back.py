@@ -45,7 +45,7 @@ def take_back(call: ToolCall) -> None:
         book.take_back(call.run.session_id or 0, call.pk, OWNERS)
 
 
-def values(row: Reminder) -> dict[str, Any]:
+def values(row: Reminder) -> Any:
     return Reminder.objects.values().get(pk=row.pk)
 
 
@@ -132,14 +132,14 @@ def test_a_cancelled_one_comes_back_within_the_limits_of_its_person(session):
 def test_what_was_being_said_is_gone_or_is_of_another_chat_stays(session):
     row = remind(session)
     look()
-    calls = [cancelled(row), changed(remind(session, 3_600), text="喝茶")]
-    other = changed(remind(session, 3_600), text="喝茶")
-    Reminder.objects.filter(pk=other.structured_content["reminder"]).update(session=chat("9"))
-    gone = changed(remind(session, 3_600), text="喝茶")
-    Reminder.objects.filter(pk=gone.structured_content["reminder"]).delete()
-    Reminder.objects.filter(text="喝茶", session=session).update(state="done")
+    others = [remind(session, 3_600) for _ in range(3)]
+    calls = [cancelled(row), *(changed(one, text="喝茶") for one in others)]
+    over, moved, gone = others
+    Reminder.objects.filter(pk=over.pk).update(state="done")
+    Reminder.objects.filter(pk=moved.pk).update(session=chat("9"))
+    gone.delete()
     before = list(Reminder.objects.values())
-    for call in (*calls, other, gone):
+    for call in calls:
         with pytest.raises(book.ReminderRefused):
             take_back(call)
     assert list(Reminder.objects.values()) == before

@@ -14,6 +14,7 @@ from agent.media.media_store import HeardText, load_segments, save_heard_texts
 from agent.models import Approval, ChatSession, Digest, Message, Run, ServerProcess, UndoStep
 from agent.record.chats.ambient import AmbientRequest, find_ambient
 from agent.record.chats.chat_record import find_address, find_messages, load_message_page
+from agent.record.sums.owner_notes import tell_owners
 from agent.record.waiting.approvals import ApprovalOutcome, apply_approval_decision
 from agent.record.waiting.undoing import (
     UndoRefused,
@@ -296,7 +297,7 @@ def test_what_agents_of_agents_did_is_taken_back(session):
     assert steps() == [("message", "waiting"), ("call", "waiting")]
 
 
-def question(run: Run) -> Approval:
+def question(run: Any) -> Approval:
     """What waits for a word because of a call of ``run``."""
     now = timezone.now()
     call, until = call_of(step_of(run), "kick_member", state="pending"), now + timedelta(hours=1)
@@ -328,11 +329,14 @@ def test_a_run_that_only_asks_for_an_approval_is_undone_and_it_cannot_be_given(s
         plan_undo(wish(session, asker))
 
 
-def test_what_an_operator_withdraws_is_told_in_its_chat(session):
+def test_what_is_withdrawn_is_told_in_its_chat_and_to_who_was_asked(session):
     row = question(run_of(session))
-    plan_undo(wish(session, UndoAsker("eve", reach=UndoReach.EVERYTHING)))
+    tell_owners(find_address(session), {"1", "2"}, "May I?", timezone.now(), row.call_id)
+    plan_undo(wish(session, UndoAsker("2", reach=UndoReach.EVERYTHING)))
     row.refresh_from_db()
-    assert (row.state, row.decided_by) == ("refused", "eve")
+    assert (row.state, row.decided_by) == ("refused", "2")
+    (note,) = Message.objects.filter(reason="owner_note", text__contains="123456")
+    assert note.sender_id == "1"
     assert Message.objects.get(reason="later_result").tool_call == row.call
 
 
