@@ -60,7 +60,7 @@ def contrary(model_server: ScriptedModel) -> Iterator[LiveServer]:
         "ENABLE_REPLY_IN_GROUP_MSG": "true",
         "LANGUAGE_CODE": "en",
         "SYSTEM_PROMPT": "You are Frosty.",
-        "LLM_TIMEOUT": "2",
+        "LLM_TIMEOUT": "4",
         "MAX_ITERATIONS": "2",
         "MAX_CONTEXT_MESSAGES": "6",
         "MAX_CONTEXT_CHARS": "1000",

@@ -68,7 +68,7 @@ HOSTILE: dict[str, tuple[Callable[[], Reply], str]] = {
 
 @pytest.fixture(scope="module")
 def wary(model_server: ScriptedModel):
-    """A server that gives a message three seconds and a mebibyte, and a model two."""
+    """A server that gives a message five seconds and a mebibyte, and a model four."""
     env = {
         "UPSTREAM_ENDPOINT": model_server.url,
         "MODEL_NAME": "scripted",
@@ -76,7 +76,7 @@ def wary(model_server: ScriptedModel):
     }
     env |= {"ONEBOT_ACCESS_TOKEN": TOKEN, "FETCH_ALLOW": "127.0.0.1"}
     with LiveServer(
-        {**env, "MEDIA_FETCH_SECONDS": "3", "MEDIA_FETCH_MIB": "1", "LLM_TIMEOUT": "2"}
+        {**env, "MEDIA_FETCH_SECONDS": "5", "MEDIA_FETCH_MIB": "1", "LLM_TIMEOUT": "4"}
     ) as server:
         yield server
 
