@@ -65,6 +65,14 @@ def test_a_client_starts_after_its_token_is_entered_and_the_server_is_ready(clie
     assert "data" not in kept, "the client could read the record"
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_image_of_a_client_does_not_take_the_volumes_in_which_its_token_is_entered(client):
+    entered = {volume.split(":")[0] for volume in SERVICES[f"{client}-setup"]["volumes"]}
+    shared = [v for v in SERVICES[client]["volumes"] if v.split(":")[0] in entered]
+    assert shared
+    assert [volume for volume in shared if not volume.endswith(":nocopy")] == []
+
+
 def test_every_volume_is_named_and_no_value_is_a_secret():
     mounted = {v.split(":")[0] for one in SERVICES.values() for v in one.get("volumes", ())}
     assert mounted == set(COMPOSE["volumes"])
