@@ -1,6 +1,7 @@
 """The files that make containers and services: what is promised of them, and the tokens of
 clients."""
 
+import codecs
 import json
 import os
 import re
@@ -196,8 +197,13 @@ def test_a_service_runs_as_its_own_user_and_writes_its_data_alone(name):
         "ProtectSystem=strict",
         "ReadWritePaths=/var/lib/frostagent",
         "NoNewPrivileges=true",
+        "CapabilityBoundingSet=",
     ):
         assert f"\n{line}\n" in unit
+
+
+def test_windows_powershell_reads_its_script_as_what_it_is():
+    assert (DEPLOY / "windows.ps1").read_bytes().startswith(codecs.BOM_UTF8)
 
 
 @pytest.mark.parametrize("script", ["deploy/install.sh", ".ci/container"])
