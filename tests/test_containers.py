@@ -145,6 +145,17 @@ def test_a_new_token_reaches_what_an_account_has_of_its_own_and_the_rest_stays(t
     }
 
 
+def test_a_new_token_reaches_a_file_that_belongs_to_the_user_of_the_client(tmp_path):
+    enter("napcat", tmp_path)
+    made = tmp_path / "client" / "templates" / "frost.json"
+    as_it_was = tmp_path / "theirs"
+    os.link(made, as_it_was)  # whoever writes into their file would be seen here
+    enter("napcat", tmp_path, ONEBOT_ACCESS_TOKEN="chosen")
+    assert '"chosen"' in made.read_text()
+    assert '"chosen"' not in as_it_was.read_text()
+    assert list(made.parent.iterdir()) == [made]
+
+
 def test_a_file_that_is_no_json_is_told_and_left(tmp_path):
     enter("snowluma", tmp_path)
     own = tmp_path / "client" / "config" / "onebot_10001.json"
@@ -153,6 +164,15 @@ def test_a_file_that_is_no_json_is_told_and_left(tmp_path):
     assert said.returncode == 0
     assert "enter the token there by hand" in said.stderr
     assert own.read_text() == "{token: 'json5'}"
+
+
+def test_a_volume_that_cannot_be_written_is_told_in_a_line(tmp_path):
+    (tmp_path / "client").mkdir()
+    (tmp_path / "client" / "templates").write_text("no folder")
+    said = enter("napcat", tmp_path)
+    assert said.returncode == 1
+    assert len(said.stderr.splitlines()) == 1, said.stderr
+    assert "templates" in said.stderr
 
 
 def test_llbot_wants_a_number_and_says_so(tmp_path):
