@@ -46,7 +46,10 @@ def enter(file: Path) -> None:
         return
     after = with_token(before, read_token())
     if after != before:
-        file.write_text(json.dumps(after, ensure_ascii=False, indent=2), encoding="utf-8")
+        # In its place, as a new file: what a client has written belongs to that client's user.
+        draft = file.with_suffix(".draft")
+        draft.write_text(json.dumps(after, ensure_ascii=False, indent=2), encoding="utf-8")
+        draft.replace(file)
         sys.stdout.write(f"URL and token are entered in {file}\n")
 
 
@@ -69,4 +72,7 @@ def with_token(value: Any, token: str) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
+    try:
+        sys.exit(main(sys.argv[1], Path(sys.argv[2])))
+    except OSError as error:
+        sys.exit(str(error))

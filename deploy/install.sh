@@ -16,6 +16,7 @@ command -v systemctl >/dev/null || stop "There is no systemd here: docs/deploy.m
 [ ! -e "$code/data" ] || stop "$code/data holds an installation made by hand: move it to $data first / 请先把手动安装的 $code/data 移到 $data"
 if ! { command -v make && python3 -c 'import ensurepip'; } >/dev/null 2>&1; then
 	command -v apt-get >/dev/null || stop "Install make and Python 3.11 with venv first / 请先安装 make 和带 venv 的 Python 3.11"
+	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq && apt-get install -y -qq make python3 python3-venv
 fi
 
@@ -28,6 +29,7 @@ if [ -e "$code/.venv/.installed" ]; then
 	! grep -qs '^FROST_BACKUP_PASSPHRASE=.' "$code/.env" || keys=
 	# shellcheck disable=SC2086 # versions without that option make it so by themselves
 	(cd "$code" && { as_frost .venv/bin/python manage.py backup $keys 2>/dev/null || as_frost .venv/bin/python manage.py backup; })
+	trap '[ $? = 0 ] || echo "The server is stopped, its data is as it was: mend what stands above, and run this again / 服务已停，数据没动：解决上面的问题后再运行一次" >&2' EXIT
 	systemctl stop frostagent
 fi
 if [ "$here" != "$code" ]; then
@@ -54,5 +56,6 @@ until "$code/.venv/bin/python" -IS "$code/deploy/ready.py" 1234 2>/dev/null; do
 	[ "$tries" -lt 120 ] || { journalctl -u frostagent -n 30 -o cat --no-pager; stop "The server does not become ready / 服务没有就绪"; }
 	sleep 1
 done
+trap - EXIT
 journalctl -u frostagent -n 30 -o cat --no-pager
 echo "It runs: http://127.0.0.1:1234/admin/start/ / 已经在运行"

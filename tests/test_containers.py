@@ -1,6 +1,7 @@
 """The files that make containers and services: what is promised of them, and the tokens of
 clients."""
 
+import codecs
 import json
 import os
 import re
@@ -63,6 +64,14 @@ def test_a_client_starts_after_its_token_is_entered_and_the_server_is_ready(clie
     )
     assert entered - {"data"} <= kept
     assert "data" not in kept, "the client could read the record"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_image_of_a_client_does_not_take_the_volumes_in_which_its_token_is_entered(client):
+    entered = {volume.split(":")[0] for volume in SERVICES[f"{client}-setup"]["volumes"]}
+    shared = [v for v in SERVICES[client]["volumes"] if v.split(":")[0] in entered]
+    assert shared
+    assert [volume for volume in shared if not volume.endswith(":nocopy")] == []
 
 
 def test_every_volume_is_named_and_no_value_is_a_secret():
@@ -136,6 +145,17 @@ def test_a_new_token_reaches_what_an_account_has_of_its_own_and_the_rest_stays(t
     }
 
 
+def test_a_new_token_reaches_a_file_that_belongs_to_the_user_of_the_client(tmp_path):
+    enter("napcat", tmp_path)
+    made = tmp_path / "client" / "templates" / "frost.json"
+    as_it_was = tmp_path / "theirs"
+    os.link(made, as_it_was)  # whoever writes into their file would be seen here
+    enter("napcat", tmp_path, ONEBOT_ACCESS_TOKEN="chosen")
+    assert '"chosen"' in made.read_text()
+    assert '"chosen"' not in as_it_was.read_text()
+    assert list(made.parent.iterdir()) == [made]
+
+
 def test_a_file_that_is_no_json_is_told_and_left(tmp_path):
     enter("snowluma", tmp_path)
     own = tmp_path / "client" / "config" / "onebot_10001.json"
@@ -144,6 +164,15 @@ def test_a_file_that_is_no_json_is_told_and_left(tmp_path):
     assert said.returncode == 0
     assert "enter the token there by hand" in said.stderr
     assert own.read_text() == "{token: 'json5'}"
+
+
+def test_a_volume_that_cannot_be_written_is_told_in_a_line(tmp_path):
+    (tmp_path / "client").mkdir()
+    (tmp_path / "client" / "templates").write_text("no folder")
+    said = enter("napcat", tmp_path)
+    assert said.returncode == 1
+    assert len(said.stderr.splitlines()) == 1, said.stderr
+    assert "templates" in said.stderr
 
 
 def test_llbot_wants_a_number_and_says_so(tmp_path):
@@ -188,8 +217,13 @@ def test_a_service_runs_as_its_own_user_and_writes_its_data_alone(name):
         "ProtectSystem=strict",
         "ReadWritePaths=/var/lib/frostagent",
         "NoNewPrivileges=true",
+        "CapabilityBoundingSet=",
     ):
         assert f"\n{line}\n" in unit
+
+
+def test_windows_powershell_reads_its_script_as_what_it_is():
+    assert (DEPLOY / "windows.ps1").read_bytes().startswith(codecs.BOM_UTF8)
 
 
 @pytest.mark.parametrize("script", ["deploy/install.sh", ".ci/container"])
