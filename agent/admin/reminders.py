@@ -20,7 +20,7 @@ from agent.models import ChatSession, Reminder
 from agent.pages.error_words import explain_error
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.chat_record import find_address
-from agent.record.reminders.book import ReminderRefused, act as do_act, check_gap
+from agent.record.reminders.book import Asker, ReminderRefused, act as do_act, check, check_gap
 from agent.record.settings.manners import load_manners_table
 from agent.reminders.repeats import check_repeat, say_repeat
 from agent.reminders.unclear import UnclearTime
@@ -56,6 +56,7 @@ ACT_WORDS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
 }
 #: What a repeat is counted from anew.
 TIMES = frozenset({"due_at", "repeat"})
+LIMITED = ("session", "text", "due_at", "repeat", "kind", "set_by")
 #: What a task does, and for whom.
 ASKED = frozenset({"session", "text", "kind", "set_by"})
 
@@ -79,8 +80,9 @@ class ReminderForm(ModelForm):
 
     #: What the writer may reach; set for each of them.
     access = NOTHING
-    #: Whether tasks may be done in the name of others, with what tools allow them.
-    may_name_others = False
+    #: Whether limits do not hold, everybody may be mentioned, and tasks be done in the name of
+    #: others, with what tools allow them: for who may change tools.
+    is_owner = False
     due_at = forms.DateTimeField(
         label=_("Due"), widget=MomentInput, help_text=_("In the time zone of this page.")
     )
@@ -111,6 +113,8 @@ class ReminderForm(ModelForm):
         people = parse_ids(self.cleaned_data["mention"])
         if problems := check_ids("\n".join(one for one in people if one != EVERYBODY)):
             raise forms.ValidationError(problems)
+        if EVERYBODY in people and not self.is_owner:
+            raise forms.ValidationError(gettext("Only owners can have everybody mentioned."))
         return "\n".join(dict.fromkeys(people))
 
     def clean(self) -> dict[str, Any]:
@@ -118,25 +122,29 @@ class ReminderForm(ModelForm):
         is_new = "due_at" in self.changed_data or self.instance.pk is None
         if is_new and (due := cleaned.get("due_at")) and due <= timezone.now():
             self.add_error("due_at", gettext("That is over."))
-        if cleaned.get("repeat") and not self.errors:
-            self._check_repeat(cleaned)
+        if not self.errors:
+            self._check_limits(cleaned)
         is_in_name = cleaned.get("kind") == ReminderKind.TASK and cleaned.get("set_by")
-        if is_in_name and not self.may_name_others and ASKED & set(self.changed_data):
+        if is_in_name and not self.is_owner and ASKED & set(self.changed_data):
             text = gettext("Only who may change tools has tasks done for others: leave this empty.")
             self.add_error("set_by", text)
         return cleaned
 
-    def _check_repeat(self, cleaned: dict[str, Any]) -> None:
+    def _check_limits(self, cleaned: dict[str, Any]) -> None:
         session: ChatSession = cleaned["session"]
         zone = load_manners_table().find(find_address(session)).zone
+        place = "repeat"
         try:
-            cleaned["repeat"] = check_repeat(cleaned["repeat"])
-            row = Reminder(**{name: cleaned[name] for name in ("due_at", "repeat", "kind")})
-            check_gap(row, is_owner=True, zone=zone)
+            if cleaned["repeat"]:
+                cleaned["repeat"] = check_repeat(cleaned["repeat"])
+            row = Reminder(pk=self.instance.pk, **{name: cleaned[name] for name in LIMITED})
+            check_gap(row, is_owner=self.is_owner, zone=zone)
+            place = "session"
+            check(row, Asker(session.pk, row.set_by, is_owner=self.is_owner, zone=zone))
         except UnclearTime as error:
-            self.add_error("repeat", error.say())
+            self.add_error(place, error.say())
         except ReminderRefused as error:
-            self.add_error("repeat", str(error))
+            self.add_error(place, str(error))
 
 
 def _chat_link(row: Reminder) -> str:
@@ -222,7 +230,7 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
     ) -> Any:
         form: Any = super().get_form(request, obj, change, **options)
         form.access = find_access(request.user)
-        form.may_name_others = request.user.has_perm(CHANGE_TOOLS)
+        form.is_owner = request.user.has_perm(CHANGE_TOOLS)
         return form
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
@@ -242,7 +250,7 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
 
     def save_model(self, request: HttpRequest, obj: Reminder, form: Any, change: bool) -> None:
         """What is over waits again where it is given another time."""
-        may_name = form.may_name_others or obj.kind != ReminderKind.TASK
+        may_name = form.is_owner or obj.kind != ReminderKind.TASK
         if not obj.set_by and may_name and obj.session.kind == ChatSession.Kind.PRIVATE:
             obj.set_by = obj.session.peer_id
         if TIMES & set(form.changed_data):

@@ -19,12 +19,12 @@ from agent.record.reminders.book import (
     list_reminders,
     load_own_calendar,
     set_reminder,
+    show_words,
 )
 from agent.reminders.repeats import say_repeat
 from agent.reminders.unclear import UnclearTime
 from agent.reminders.when import split_when
 from tools.local_time import find_zone
-from tools.text.readable import shorten_text
 
 _MENTION = re.compile(r"\s*\[@([^\]\s]{1,64})\]\s*")
 _NUMBER = re.compile(r"#?(\d{1,18})", re.ASCII)
@@ -62,7 +62,7 @@ def remind(call: CommandCall) -> str:
     values = {
         "number": row.pk,
         "at": format_instant(row.due_at, asker.zone),
-        "text": shorten_text(row.text, SHOWN_CHARS),
+        "text": show_words(row.text, SHOWN_CHARS),
     }
     if not row.repeat:
         return gettext("#%(number)d: at %(at)s I remind of “%(text)s”.") % values
@@ -77,7 +77,7 @@ def tell_reminders(call: CommandCall) -> str:
     for row in list_reminders(asker, everywhere=is_private):
         if row.session_id != call.session_pk and title != str(row.session):
             title = str(row.session)
-            lines.append(gettext("In %(chat)s:") % {"chat": title})
+            lines.append(gettext("In %(chat)s:") % {"chat": show_words(title, SHOWN_CHARS)})
         lines.append(describe(row, asker.zone, shows_person=asker.is_owner))
     return "\n".join(lines) or gettext("There are no reminders here.")
 

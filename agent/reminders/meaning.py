@@ -1,6 +1,7 @@
 """What phrases mean together: the instant, the rule, or what has to be asked. Pure."""
 
 from calendar import monthrange
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 from itertools import zip_longest
@@ -50,7 +51,7 @@ class Meaning:
         said, rule = self._said, ""
         if "every" in said:
             due, rule = self._find_repeat(calendar or load_calendar())
-        elif "no_holidays" in said:
+        elif said.keys() & {"except", "no_holidays"}:
             raise self._refuse(Unclear.HOLIDAYS)
         elif "instant" in said:
             due = self._read_instant()
@@ -141,7 +142,7 @@ class Meaning:
             raise self._ask(Unclear.TWO_DAYS, [moment, moment + _DAY])
 
     @staticmethod
-    def _ask(reason: Unclear, moments: list[datetime], form: str = "%Y-%m-%d %H:%M") -> UnclearTime:
+    def _ask(reason: Unclear, moments: Sequence[date], form: str = "%Y-%m-%d %H:%M") -> UnclearTime:
         first, second = (format(moment, form) for moment in moments[:2])
         return UnclearTime(reason, first=first, second=second)
 
@@ -189,12 +190,14 @@ class Meaning:
     def _find_repeat(self, calendar: WorkCalendar) -> tuple[datetime, str]:
         # The first instant, and the rule.
         parts = {**self._said["every"], **self._list_rule_days()}
+        if "except" in self._said:
+            parts = self._without_days(parts, self._said["except"])
         if self._said.get("no_holidays"):
             parts = self._without_holidays(parts)
         is_whole = parts["FREQ"] in {*UNITS, "DAILY"} or any(name[:2] == "BY" for name in parts)
         if not is_whole:
             raise self._refuse(Unclear.NO_DAY)
-        ends = [self._said["end"]] if "end" in self._said else []
+        ends = [f"COUNT={self._count(parts, *self._said['end'])}"] if "end" in self._said else []
         if "until" in self._said:
             ends.append(f"UNTIL={self._read_until():%Y%m%d}")
         rule = check_repeat(";".join([*map("=".join, parts.items()), *ends]))
@@ -223,7 +226,34 @@ class Meaning:
                 return {"BYDAY": DAY_NAMES[day]}
             case ["YEARLY", "date", None, month, day, None]:
                 return {"BYMONTH": str(month), "BYMONTHDAY": str(day)}
-        raise self._refuse(Unclear.NO_DAY)
+        is_each = freq in {*UNITS, "DAILY"}
+        raise self._refuse(Unclear.QUALIFIED if is_each else Unclear.NO_DAY)
+
+    def _count(self, parts: dict[str, str], unit: str, number: int) -> int:
+        # So many times, or how many that are in days or weeks. Not every month has a 31st.
+        days, is_each = parts.get("BYDAY"), parts.get("INTERVAL", "1") == "1"
+        match (parts["FREQ"] if is_each else "", unit):
+            case (_, ""):
+                return number
+            case ("DAILY", "DAILY"):
+                return number
+            case ("DAILY", "WEEKLY") if not days:
+                return number * 7
+            case ("WEEKLY", "WEEKLY") if days:
+                return number * len(days.split(","))
+        raise self._refuse(Unclear.QUALIFIED)
+
+    def _without_days(self, parts: dict[str, str], days: set[int]) -> dict[str, str]:
+        # Every day but some of the week; of working days only a calendar can say that.
+        freq, named = parts["FREQ"], parts.get("BYDAY")
+        is_plain = freq in UNITS or (freq == "DAILY" and parts.get("INTERVAL", "1") == "1")
+        if not (freq == "WEEKLY" if named else is_plain):
+            raise self._refuse(Unclear.QUALIFIED)
+        known = named.split(",") if named else DAY_NAMES
+        if not (left := [name for name in known if DAY_NAMES.index(name) not in days]):
+            raise self._refuse(Unclear.NEVER)
+        freq = freq if freq in UNITS else "WEEKLY"
+        return {**parts, "FREQ": freq, "BYDAY": ",".join(left)}
 
     def _without_holidays(self, parts: dict[str, str]) -> dict[str, str]:
         # In Chinese every day but those is a working day; in English only of Monday to Friday.
@@ -251,8 +281,14 @@ class Meaning:
         return to_instant(today + hours[0] % _DAY, self._zone)
 
     def _read_until(self) -> date:
-        meaning = Meaning({"day": self._said["until"]}, self._words, self._now, self._zone)
-        return next((day for day in meaning._list_days() if day >= self._today), self._today)
+        kind, *data = self._said["until"]
+        meaning = Meaning({"day": (kind, *data)}, self._words, self._now, self._zone)
+        days = [day for day in meaning._list_days() if day >= self._today]
+        if not days:
+            raise UnclearTime(Unclear.PAST, due=self._words)
+        if kind == "weekday" and days[0] == self._today and len(days) > 1:
+            raise self._ask(Unclear.TWO_DAYS, days, "%Y-%m-%d")
+        return days[0]
 
 
 def _make_day(year: int, month: int, day: int) -> date | None:

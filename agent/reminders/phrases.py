@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
-from agent.reminders.rules import DAY_NAMES, DAYS
+from agent.reminders.rules import DAY_NAMES, DAYS, UNITS
 from agent.reminders.unclear import Unclear, UnclearTime
 
 Said = dict[str, Any]
@@ -52,7 +52,7 @@ PARTS: dict[str, dict[int, int]] = {
     "night": {12: 24, 0: 24} | {hour: hour + 12 for hour in range(5, 12)},
     "deep": {12: 24, 10: 22, 11: 23} | {hour: hour for hour in range(1, 6)},
 }
-_PART_WORDS = {
+PART_WORDS = {
     "early": "凌晨|清晨|early morning",
     "morning": "早上|早晨|上午|早|(?:in the )?morning",
     "noon": "中午",
@@ -108,13 +108,13 @@ N = (
     r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,12}|[零〇一二两三四五六七八九十百千万]{1,3}"
     rf"|(?:(?:{_any(_TENS)})(?:[- ](?:{_ONE}))?|{_any(_ONES)}|an?)(?![a-z]))"
 )
-_W = "(?:周|星期|礼拜)"
+W = "(?:周|星期|礼拜)"
 _C = "[一二三四五六日天]"
-_D = (
+D = (
     "(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:rs?|rsday)?|fri(?:day)?|sat(?:urday)?"
     "|sun(?:day)?)"
 )
-_M = (
+M = (
     "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?![a-z])\.?"
 )
@@ -124,7 +124,7 @@ _HAN_MINUTES = "(?:[二三四五]?十[一二三四五六七八九]?|[零〇][一
 _FEW = f"(?:half|(?:a )?quarter|five|ten|twenty(?:[- ]five)?|{N} minutes?)"
 _IN = "(?:in |after |再?过|再)?"
 _HOUR = "(?:小时|钟头|h(?:ou)?rs?|h)(?![a-z])"
-_MORE_DAYS = rf"(?:(?:, ?and |, ?| and | & |/)(?:every )?{_D}s?(?![a-z])){{0,6}}"
+_MORE_DAYS = rf"(?:(?:, ?and |, ?| and | & |/)(?:every )?{D}s?(?![a-z])){{0,6}}"
 _EVERY_WORDS = {
     "daily": "DAILY",
     "天天": "DAILY",
@@ -198,8 +198,10 @@ def _relative_clock(m: re.Match[str]) -> Said:
 
 
 def _span(m: re.Match[str]) -> Said:
+    # Nothing where a number has no unit: ``过一会儿``, ``in a bit``.
     sign = -1 if _AGO.search(m[0]) else 1
-    return {"span": {unit: sign * to_number(n) for unit, n in m.groupdict().items() if n}}
+    span = {unit: sign * to_number(n) for unit, n in m.groupdict().items() if n}
+    return {"span": span} if span else {}
 
 
 def _minutes(m: re.Match[str], minutes: int) -> Said:
@@ -255,12 +257,18 @@ def _weekly(days: Iterable[int], **parts: str) -> Said:
     return {"every": {"FREQ": "WEEKLY", "BYDAY": names, **parts}}
 
 
+def _list_days(words: str) -> set[int]:
+    if "周末" in words or "weekend" in words:
+        return {5, 6}
+    return {_WEEKDAYS[word[:3]] for word in re.findall(f"{_C}|{D}", words)}
+
+
 def _weekdays(m: re.Match[str]) -> Said:
-    return _weekly(sorted({_WEEKDAYS[word[:3]] for word in re.findall(f"{_C}|{_D}", m[0])}))
+    return _weekly(sorted(_list_days(m[0])))
 
 
 def _weekday_range(m: re.Match[str]) -> Said:
-    first, last = (_WEEKDAYS[word[:3]] for word in re.findall(f"{_C}|{_D}", m[0])[:2])
+    first, last = (_WEEKDAYS[word[:3]] for word in re.findall(f"{_C}|{D}", m[0])[:2])
     return _weekly(sorted((first + number) % 7 for number in range((last - first) % 7 + 1)))
 
 
@@ -270,9 +278,13 @@ def _place_in_month(m: re.Match[str]) -> Said:
     return {"day": ("place", place, _WEEKDAYS[m[3][:3]])}
 
 
+def _find_frequency(m: re.Match[str]) -> str:
+    return next(name for name in _FREQUENCIES if m[name])
+
+
 def _every(m: re.Match[str]) -> Said:
     # ``每两天``, ``every other week``; ``每隔两天`` may also mean every third day.
-    freq = next(name for name in _FREQUENCIES if m[name])
+    freq = _find_frequency(m)
     number = 2 if m["count"] in {"other", "second"} else to_number(m["count"], 1)
     if m.groupdict().get("apart") and freq in DAYS:
         if number > 1:
@@ -285,20 +297,24 @@ _DATES = (
     r"(?P<year>\d{4})(?:-|/|年|\.) ?(?P<month>\d{1,2})(?:-|/|月|\.) ?(?P<day>\d{1,2})"
     r"(?:日|号|(?!\d))",
     rf"(?:(?P<ahead>今|明|后)年的?)?(?P<month>{N})月 ?(?P<day>{N})(?:日|号)?",
-    rf"(?:on )?(?P<name>{_M}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![a-z\d:]){_YEAR}",
-    rf"(?:on )?(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<name>{_M}){_YEAR}",
+    rf"(?:on )?(?P<name>{M}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![a-z\d:]){_YEAR}",
+    rf"(?:on )?(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<name>{M}){_YEAR}",
 )
 _WORKING = {"FREQ": "DAILY", "BYDAY": ",".join(DAY_NAMES[:5])}
 _DAILY = "早|晚|上午|中午|下午|(?:early )?morning|afternoon|evening|night|noon|midnight"
 _HALF_HOUR = {"FREQ": "MINUTELY", "INTERVAL": "30"}
 _OTHER_DAY = {"FREQ": "DAILY", "INTERVAL": "2"}
+_SOME_DAYS = f"(?:{W}{_C}(?:[、,和及与]?{W}?{_C}){{0,6}}|周末)"
+_BUT = "(?:except|excluding|but not|not)(?: for)?(?: on)?"
+_FREE = "(?:周末[、和及与]?(?:法定)?节?假日|(?:法定)?节?假日[、和及与]?周末)"
 _VAGUE = "next (?:week|month|year)|(?:this |next )?weekend(?![a-z])"
 #: By what they are about: the phrase, and what it says.
 _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
     "": [
-        (r"[ ,、。;]|的|请|在|于|和|及|提醒我", lambda _: {}),
+        (r"[ ,、。;]|的|请|[只仅]?在|于|和|及|或者?|还是|提醒我|左右(?!手)|前后", lambda _: {}),
         (
-            "(?:and|at|on|in|the|of|by|for|from|starting|please|remind me)(?![a-z])",
+            "(?:and|or(?: so)?|at|on|in|the|of|by|for|from|starting|only|please|remind me)"
+            "(?![a-z])",
             lambda _: {},
         ),
     ],
@@ -328,7 +344,8 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
             lambda m: _clock(m[1], to_number(m[2]), half=m["half"]),
         ),
         (
-            rf"(?:at )?(?P<few>{_FEW}) (?:(?P<past>past)|to) (?P<hour>{N})(?: ?{_AM})?",
+            rf"(?:at )?(?P<few>{_FEW}) (?:(?P<past>past|after)|to|before) (?P<hour>{N})(?![\d:])"
+            rf"(?: ?{_AM})?",
             _relative_clock,
         ),
         (rf"差(?P<few>{N}分|一刻)钟?(?P<hour>{N})点", _relative_clock),
@@ -346,10 +363,14 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
     ],
     "part": [
         (f"(?:{words})(?![a-z])", partial(lambda part, _: {"part": part}, part))
-        for part, words in _PART_WORDS.items()
+        for part, words in PART_WORDS.items()
     ],
     "span": [
         (rf"{_IN}(?={N}){_COMPONENTS}{_TAIL}", _span),
+        (
+            rf"{_IN}({N}) fortnights?(?![a-z]){_TAIL}",
+            lambda m: {"span": {"weeks": (-2 if _AGO.search(m[0]) else 2) * to_number(m[1])}},
+        ),
         (rf"p(?=t?\d){_ISO_SPAN})?(?![a-z\d])", _span),
         (
             rf"{_IN}({N}) ?(?:个半{_HOUR}|and a half {_HOUR}|[.]5 ?{_HOUR}"
@@ -368,9 +389,9 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
         ("[今明后昨](?=[早晚])", lambda m: {"day": ("offset", _OFFSETS[m[0]])}),
         ("this (?=morning|afternoon|evening)", lambda _: {"day": ("offset", 0)}),
         ("tonight(?![a-z])", lambda _: {"day": ("offset", 0), "part": "night"}),
-        (rf"(?:(?P<ahead>上|这|本|下{{1,3}})[个一]?)?{_W}(?P<name>{_C})", _weekday),
+        (rf"(?:(?P<ahead>上|这|本|下{{1,3}})[个一]?)?{W}(?P<name>{_C})", _weekday),
         (
-            rf"(?:on )?(?:(?P<ahead>next|this|last) |coming |this coming )?(?P<name>{_D})"
+            rf"(?:on )?(?:(?P<ahead>next|this|last) |coming |this coming )?(?P<name>{D})"
             "(?![a-z]| of)",
             _weekday,
         ),
@@ -388,17 +409,17 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
             _day_of_month,
         ),
         (
-            "(?:on |at )?(?:the )?(?:end|last day)(?: of (?:the |(?P<ahead>this|next) )month)?"
-            "(?= of|[ ,]|$)",
+            "(?:on |at )?(?:the )?(?:(?:end|last day) of (?:the |(?P<ahead>this|next) )month"
+            "|(?:end|last day)(?= of (?:every|each))|last day(?! of))(?=[ ,]|$)",
             _day_of_month,
         ),
-        (f"(?:第({N})|(最后一))个?{_W}({_C})", _place_in_month),
+        (f"(?:第({N})|(最后一))个?{W}({_C})", _place_in_month),
         (
             r"(?:on )?(?:the )?(?:(\d)(?:st|nd|rd|th)|(first|second|third|fourth|last))"
-            rf" ({_D})(?![a-z])",
+            rf" ({D})(?![a-z])",
             _place_in_month,
         ),
-        (f"周末|下个?(?:{_W}|月)|明年|{_VAGUE}", lambda _: {"day": ("vague",)}),
+        (f"周末|下个?(?:{W}|月)|明年|{_VAGUE}", lambda _: {"day": ("vague",)}),
     ],
     "every": [
         (f"每(?P<apart>隔)?(?P<count>{N})?(?:{_EVERY})", _every),
@@ -410,20 +431,20 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
         ("|".join(_EVERY_WORDS), lambda m: {"every": {"FREQ": _EVERY_WORDS[m[0]]}}),
         ("隔[天日]|every other day", lambda _: {"every": _OTHER_DAY}),
         (f"(?:每个?|every )(?={_DAILY})", lambda _: {"every": {"FREQ": "DAILY"}}),
-        (f"[每逢]个?{_W}{_C}(?:[、,和及与跟]?{_W}?{_C}(?![点點时時十])){{0,6}}", _weekdays),
-        (f"(?:每个?)?{_W}{_C}[到至~-]{_W}?{_C}(?:的?每天)?", _weekday_range),
+        (f"[每逢]个?{W}{_C}(?:[、,和及与跟]?{W}?{_C}(?![点點时時十])){{0,6}}", _weekdays),
+        (f"(?:每个?)?{W}{_C}[到至~-]{W}?{_C}(?:的?每天)?", _weekday_range),
         (
-            f"(?:(?:every week|weekly) on |every |each ){_D}s?(?![a-z]){_MORE_DAYS}",
+            f"(?:(?:every week|weekly) on |every |each ){D}s?(?![a-z]){_MORE_DAYS}",
             _weekdays,
         ),
-        (f"(?:on )?{_D}s(?<=days)(?![a-z]){_MORE_DAYS}", _weekdays),
-        (f"(?:every )?{_D} ?(?:to|through|-|–) ?{_D}(?![a-z])", _weekday_range),
+        (f"(?:on )?{D}s(?<=days)(?![a-z]){_MORE_DAYS}", _weekdays),
+        (f"(?:every )?{D} ?(?:to|through|-|–) ?{D}(?![a-z])", _weekday_range),
         (
-            f"every other (?P<name>{_D})(?![a-z])",
+            f"every other (?P<name>{D})(?![a-z])",
             lambda m: _weekly([_WEEKDAYS[m["name"][:3]]], INTERVAL="2"),
         ),
         (
-            "(?:(?:every|each) weekday|(?:on )?weekdays)(?![a-z])",
+            "(?:(?:every|each) weekday|(?:on )?weekdays)(?: only)?(?![a-z])",
             lambda _: _weekly(range(5)),
         ),
         (
@@ -431,11 +452,11 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
             lambda _: _weekly((5, 6)),
         ),
         (
-            "(?:每个?)?工作日(?:的?每天)?"
+            "(?:每个?)?工作日(?![志报])(?:的?每天)?"
             "|(?:(?:every|each|on) )?(?:work(?:ing)?|business) ?days?(?![a-z])",
             lambda _: {"every": _WORKING},
         ),
-        (f"every (?={_M})", lambda _: {"every": {"FREQ": "YEARLY"}}),
+        (f"every (?={M})", lambda _: {"every": {"FREQ": "YEARLY"}}),
     ],
     "no_holidays": [
         (
@@ -444,20 +465,47 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
             lambda _: {"no_holidays": True},
         )
     ],
+    "except": [
+        (
+            f"除[了去]?{_SOME_DAYS}(?:以外|之外|外)?|{_SOME_DAYS}(?:除外|不算|例外|不提醒)"
+            f"|{_BUT} (?:weekends?|{D}s?(?![a-z]){_MORE_DAYS})(?![a-z])",
+            lambda m: {"except": _list_days(m[0])},
+        ),
+        (
+            f"{_FREE}(?:除外|不算)|除了?{_FREE}(?:以外|之外|外)?"
+            f"|{_BUT} (?:weekends (?:and|or) (?:public )?holidays"
+            "|(?:public )?holidays (?:and|or) (?:on )?weekends)(?![a-z])",
+            lambda _: {"except": {5, 6}, "no_holidays": True},
+        ),
+    ],
     "end": [
         (
             rf"(?:一?共|总共|重复)?({N})次|(?:for )?({N}) times(?![a-z])",
-            lambda m: {"end": f"COUNT={to_number(m[1] or m[2])}"},
-        )
-    ],
-    "until": [
+            lambda m: {"end": ("", to_number(m[1] or m[2]))},
+        ),
         (
-            f"(?:直到|截至|截止到?|到|until |till )(?:{date})(?:为止)?",
-            lambda m: {"until": _month_day(m)["day"]},
-        )
-        for date in _DATES
+            rf"(?:一?共|总共|连续|持续|为期|for (?:the next )?)(?P<count>{N}) ?(?:{_EVERY})"
+            "(?![a-z])",
+            lambda m: {"end": (_find_frequency(m), to_number(m["count"]))},
+        ),
     ],
 }
+#: Behind these words a day is the last one of a repeat.
+UNTIL = re.compile("(?P<firm>(?:一?直|持续)到|直至|截至|截止到?|until |till? |through |thru )|到")
+
+
+def merge_repeats(said: Said, new: Said) -> dict[str, str] | None:
+    """The one repeat of ``said`` and, behind it, ``new``: ``every 2 hours``, ``on weekdays``. None
+    where they are none."""
+    known, added = said.get("every"), new["every"]
+    for plain, days in ((known, added), (added, known if "clock" not in said else None)):
+        if not plain or not days or "BYDAY" in plain or not {"BYDAY"} <= days.keys() - {"INTERVAL"}:
+            continue
+        if plain["FREQ"] == "DAILY" and plain["INTERVAL"] == "1":
+            return dict(days)
+        if plain["FREQ"] in UNITS and days["FREQ"] == "WEEKLY":
+            return {**plain, "BYDAY": days["BYDAY"]}
+    return None
 
 
 @cache

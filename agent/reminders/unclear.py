@@ -15,6 +15,13 @@ class Unclear(TextChoices):
     TWO_HOURS = "two_hours", _("In the morning or in the afternoon: {first} or {second}?")
     TWO_DAYS = "two_days", _("Which day is meant: {first} or {second}?")
     TWO_TIMES = "two_times", _("One reminder has one hour: {words}")
+    QUALIFIED = (
+        "qualified",
+        _(
+            "I am not sure what time “{words}” is: say it another way,"
+            " or put the text in quotation marks."
+        ),
+    )
     TWO_GAPS = "two_gaps", _("Does {words} mean every {first} or every {second}?")
     HOLIDAYS = "holidays", _("Holidays can be left out of working days only, not here: {words}")
     NO_SUCH_DAY = "no_such_day", _("There is no such day or hour: {words}")

@@ -4,12 +4,16 @@ Pure.
 What is not sure is not guessed: :class:`agent.reminders.unclear.UnclearTime` says what to ask.
 """
 
+import re
 import unicodedata
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.reminders.meaning import Meaning, When
-from agent.reminders.phrases import Said, list_phrases
+from agent.reminders.phrases import UNTIL, Said, list_phrases, merge_repeats
+from agent.reminders.qualifiers import find_qualifier
 from agent.reminders.unclear import Unclear, UnclearTime
 from agent.reminders.workdays import WorkCalendar
 
@@ -22,8 +26,13 @@ _AROUND = (
     " \t\r\n\xa0\u3000,，.。:：;；、-–—\u200b\u200e\u200f\ufeff"
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
-_CALLS = {"提醒我", "remind me"}
+#: What belongs to a time without saying anything.
+_CALLS = {"提醒我", "remind me", "左右", "前后", "or so"}
 _AND = {"、", "和", "及", "and"}
+_OR = {"或", "或者", "还是", "or", "or at", "or in", "or on"}
+_TIMES = {"clock", "part", "day", "span", "every"}
+_BREAK = re.compile("[ ,、。;]|$")
+Phrase = tuple[str, re.Match[str], Callable[[re.Match[str]], Said]]
 _SHORT_UNITS = ("hours", "minutes", "seconds")
 
 
@@ -76,30 +85,63 @@ def _find_phrases(text: str) -> tuple[Said, int]:
     said: Said = {}
     end = place = 0
     while place < len(text):
-        found = [
-            (match.end(), bool(slot), slot, match, read)
-            for slot, pattern, read in list_phrases()
-            if (match := pattern.match(text, place)) and match.end() > place
-        ]
-        if not found:
+        if said.keys() & {"every", "until"} == {"every"} and (until := _find_until(text, place)):
+            said["until"], place = until
+            end = place
+            continue
+        if (found := _find_longest(text, place)) is None:
             break
-        place, _, slot, match, read = max(found, key=lambda row: row[:2])
-        if slot and not _may_follow(slot, match[0], said):
-            if slot in {"clock", "part"} and text[end : match.start()].strip() in _AND:
-                raise UnclearTime(Unclear.TWO_TIMES, words=text[: match.end()])
-            break
+        slot, match, read = found
+        place, joined = match.end(), text[end : match.start()].strip()
+        is_next = bool(slot) and not _may_follow(slot, match, said)
+        if (slot and said and joined in _OR) or (is_next and slot in _TIMES and joined in _AND):
+            reason = Unclear.TWO_TIMES if slot in {"clock", "part"} else Unclear.QUALIFIED
+            raise UnclearTime(reason, words=text[:place])
+        if is_next:
+            if slot != "every" or not (both := merge_repeats(said, read(match))):
+                break
+            said["every"] = both
+            end = place
+            continue
         said |= (new := read(match))
         end = place if new or match[0] in _CALLS else end
+    if said and (words := find_qualifier(text[end:], said)):
+        raise UnclearTime(Unclear.QUALIFIED, words=text[:end] + words)
     return said, end
 
 
-def _may_follow(slot: str, words: str, said: Said) -> bool:
+def _find_longest(text: str, place: int, only: str | None = None) -> Phrase | None:
+    found = [
+        (match.end(), bool(slot), slot, match, read)
+        for slot, pattern, read in list_phrases()
+        if only in (None, slot) and (match := pattern.match(text, place)) and match.end() > place
+    ]
+    return max(found, key=lambda row: row[:2])[2:] if found else None
+
+
+def _find_until(text: str, place: int) -> tuple[Any, int] | None:
+    # The last day of a repeat, and where it ends; behind a mere 到 stands many another thing.
+    if (word := UNTIL.match(text, place)) is None:
+        return None
+    if (found := _find_longest(text, word.end(), "day")) is None:
+        return None
+    day, end = found[2](found[1])["day"], found[1].end()
+    if text.startswith("为止", end):
+        return day, end + len("为止")
+    is_sure = word["firm"] or day[0] == "date" or _BREAK.match(text, end)
+    return (day, end) if is_sure else None
+
+
+def _may_follow(slot: str, match: re.Match[str], said: Said) -> bool:
     # Whether it belongs to what was said before; the rest may begin with the name of a time.
+    words = match[0]
     if slot in said or ({"span", "instant"} & {slot, *said} and said):
         is_days_on = "span" in said and not {*_SHORT_UNITS} & said["span"].keys()
         return is_days_on and slot in {"clock", "part"} - said.keys()
-    if slot in {"end", "until"} and "every" not in said:
+    if slot == "end" and "every" not in said:
         return False
     # In Chinese the day and its part come first; short names in English are words as well.
     is_late = "clock" in said and slot in {"day", "part", "every"}
-    return not is_late or (words.isascii() and len(words) > len("mon"))
+    if words.isascii():
+        return not is_late or len(words) > len("mon")
+    return not is_late or bool(_BREAK.match(match.string, match.end()))

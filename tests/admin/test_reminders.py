@@ -179,3 +179,33 @@ def test_who_may_not_change_tools_has_no_task_done_in_the_name_of_others(browser
     later = form(own, kind="task", text="weather", due_at="2027-01-01T08:00")
     assert client.post(f"{REMINDERS}{theirs.pk}/change/", later).status_code == 302
     assert browser.post(f"{REMINDERS}add/", form(own, kind="task")).status_code == 302
+
+
+def test_limits_hold_for_who_owns_chats_alone(browser: Client):
+    own = chat("700")
+    client = owner_of((own.account, own.key))
+
+    def refused(field: str, **changes: Any) -> bool:
+        sent = form(own, **changes)
+        answer = client.post(f"{REMINDERS}add/", sent)
+        assert browser.post(f"{REMINDERS}add/", sent).status_code == 302
+        Reminder.objects.latest("pk").delete()
+        return answer.status_code == 200 and field in answer.context["adminform"].form.errors
+
+    assert refused("mention", mention="20002 all")
+    assert refused("repeat", repeat="FREQ=SECONDLY;INTERVAL=30")
+    assert refused("repeat", repeat="FREQ=MINUTELY;INTERVAL=5", kind="task", set_by="")
+    due = timezone.now() + timedelta(hours=1)
+    full = [Reminder(session=own, text="x", due_at=due, set_by="20009") for _ in range(100)]
+    Reminder.objects.bulk_create(full[:20])
+    assert refused("session", set_by="20009")
+    Reminder.objects.bulk_create(full[20:])
+    assert refused("session", set_by="")
+
+
+def test_an_edit_mentions_everybody_for_owners_alone(browser: Client):
+    row = remind(own := chat("700"), mention="all")
+    client = owner_of((own.account, own.key))
+    answer = client.post(f"{REMINDERS}{row.pk}/change/", form(own, text="spam", mention="all"))
+    assert "mention" in answer.context["adminform"].form.errors
+    assert client.post(f"{REMINDERS}{row.pk}/change/", form(own)).status_code == 302

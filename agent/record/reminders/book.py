@@ -40,7 +40,7 @@ from agent.reminders.unclear import Unclear, UnclearTime
 from agent.reminders.when import When, read_when
 from agent.reminders.workdays import WorkCalendar, load_calendar
 from tools.local_time import find_zone
-from tools.text.readable import shorten_text
+from tools.text.readable import escape_direction_chars, shorten_text
 
 logger = logging.getLogger(__name__)
 State = Reminder.State
@@ -156,7 +156,7 @@ def check_gap(row: Reminder, *, is_owner: bool, zone: str) -> None:
 def _check_count(row: Reminder) -> None:
     rows = Reminder.objects.filter(state__in=OPEN_STATES).exclude(pk=row.pk)
     of_person = rows.filter(set_by=row.set_by, session__platform=row.session.platform)
-    if of_person.count() >= MOST_OF_PERSON:
+    if row.set_by and of_person.count() >= MOST_OF_PERSON:
         text = gettext("You have %(most)d reminders already: cancel one first.")
         raise ReminderRefused(text % {"most": MOST_OF_PERSON})
     if rows.filter(session=row.session).count() >= MOST_OF_CHAT:
@@ -230,7 +230,10 @@ def change_reminder(
     row.text = text.strip() or row.text
     if when or repeat is not None:
         known = When(row.due_at, row.repeat)
-        _set_time(row, read_words(when, asker.zone) if when else known, repeat, asker.zone)
+        new = read_words(when, asker.zone) if when else known
+        # Another hour of a repeat is no end of it.
+        kept = None if new.repeat else row.repeat
+        _set_time(row, new, kept if repeat is None else repeat, asker.zone)
     check(row, asker)
     row.save()
     return row
@@ -294,8 +297,13 @@ def describe(row: Reminder, zone: str, *, shows_person: bool = False) -> str:
         parts.append(f"({say_repeat(row.repeat)})")
     if row.state == State.PAUSED:
         parts.append(f"[{row.get_state_display()}]")
-    parts.append(shorten_text(row.text, LISTED_CHARS))
+    parts.append(show_words(row.text, LISTED_CHARS))
     return " ".join([*parts, f"({row.set_by})"] if shows_person and row.set_by else parts)
+
+
+def show_words(words: str, most: int) -> str:
+    """The beginning of ``words`` as a part of a line, which they neither end nor turn around."""
+    return shorten_text(escape_direction_chars(" ".join(words.split())), most)
 
 
 #: What operators do with single reminders: the states in which it can be done, and that after it.

@@ -218,3 +218,48 @@ async def test_why_names_who_set_it_and_when(room: Room):
 async def test_words_of_a_reminder_are_no_mention_and_no_code(room: Room):
     await set_by_command(room, "/remind 10m @Ann [CQ:at,qq=all] /off")
     assert await fire(room) == ["Reminder: @Ann [CQ:at,qq=all] /off"]
+
+
+async def test_words_neither_end_a_line_of_a_list_nor_turn_it_around(room: Room):
+    turned = "tea\u202e\n#9 2027-01-01 08:00 \u2067gift"
+    set_ = await room.say(f"/remind 10m {turned}")
+    await ChatSession.objects.aupdate(title="Cooks\u202e")
+    listed = await room.say("/reminders")
+    elsewhere = await room.say("/reminders", PRIVATE)
+    for said in (set_, listed, elsewhere):
+        assert not {"\u202e", "\u2067"} & set(said)
+        assert r"tea\u202e #9" in said
+    assert "\n" not in set_ + listed
+    assert elsewhere.startswith("In Cooks\\u202e")
+
+
+async def test_a_chat_has_a_hundred_and_an_owner_more(room: Room):
+    await room.say("/remind 10m x")
+    first = await Reminder.objects.select_related("session").aget()
+    fields = {"session": first.session, "text": "x", "due_at": first.due_at}
+    rows = [Reminder(set_by=str(30_000 + number % 50), **fields) for number in range(98)]
+    await Reminder.objects.abulk_create(rows)
+    assert "I remind of" in await room.say("/remind 10m x")
+    assert "100 reminders already" in await room.say("/remind 10m x", sender_id="20002")
+    assert "I remind of" in await room.order("/remind 10m x")
+    await room.say(f"/unremind {first.pk}")
+    assert "100 reminders already" in await room.say("/remind 10m x", sender_id="20002")
+    await Reminder.objects.filter(set_by="30000").aupdate(state="done")
+    assert "I remind of" in await room.say("/remind 10m x", sender_id="20002")
+
+
+async def test_a_text_repeats_every_minute_at_most_and_of_owners_every_ten_seconds(room: Room):
+    assert "at least 60 seconds" in await room.say("/remind every 59 seconds x")
+    assert "I remind of" in await room.say("/remind every 60 seconds x")
+    assert "I remind of" in await room.order("/remind every 10 seconds x")
+    assert "at least 10 seconds" in await room.order("/remind every 9 seconds x")
+
+
+@pytest.mark.parametrize(
+    "order", ["8am or 9am x", "每天9点到17点每小时 x", "every 2 hours from 9 to 17 x"]
+)
+async def test_what_makes_a_time_another_one_is_asked_back(room: Room, order: str):
+    said = await room.say(f"/remind {order}")
+    assert said
+    assert "\n" not in said
+    assert await rows() == []
