@@ -34,6 +34,8 @@ class CallVerdict(StrEnum):
     OWNER_REFUSED = "owner_refused"
     EXPIRED = "expired"
     """No owner decided in time."""
+    WITHDRAWN = "withdrawn"
+    """Its run was taken back before anybody decided."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,8 +316,8 @@ def find_person_notes(platform: str, person_id: str) -> "QuerySet[Note]":
 
 
 def erase_person(platform: str, person_id: str) -> int:
-    """Delete the person's notes and every proposal that quotes one, and empty the summaries of
-    their private chats.
+    """Delete the person's notes and every proposal that quotes one, and what calls that forgot
+    some keep of them, and empty the summaries of their private chats.
 
     Returns how many notes there were.
     """
@@ -331,6 +331,13 @@ def erase_person(platform: str, person_id: str) -> int:
             platform=platform, kind=ChatSession.Kind.PRIVATE, peer_id=person_id
         )
         Digest.objects.filter(session__in=private).update(text="")
+        kept = "structured_content__kept__"
+        forgotten = ToolCall.objects.filter(
+            Q(**{f"{kept}owner_id": person_id}) | Q(**{f"{kept}said_by": person_id}),
+            **{f"{kept}platform": platform},
+            tool_name="forget",
+        )
+        forgotten.update(structured_content=None)
         delete_note_rows(find_person_notes(platform, person_id))
     return len(pks)
 

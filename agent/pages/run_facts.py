@@ -220,6 +220,7 @@ VERDICTS: dict[str, Any] = {
     CallVerdict.STOOD_IN: _("not carried out: asked again without sending"),
     CallVerdict.OWNER_REFUSED: _("refused by an owner"),
     CallVerdict.EXPIRED: _("no owner decided in time"),
+    CallVerdict.WITHDRAWN: _("withdrawn before anybody decided"),
     RefusalReason.UNKNOWN: _("refused: no such tool"),
     RefusalReason.DISABLED: _("refused: disabled"),
     RefusalReason.HIDDEN: _("refused: hidden"),

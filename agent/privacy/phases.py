@@ -44,8 +44,8 @@ from tools.models.change import delete_changes
 
 #: Rows that one transaction looks at.
 BATCH = 200
-#: Tools whose calls keep what they removed or changed, to take it back.
-KEEPING = ("forget", "change_reminder", "cancel_reminder")
+#: Tools whose calls keep what they changed, to take it back.
+KEEPING = ("change_reminder", "cancel_reminder")
 #: What stands where something was erased.
 ERASED = gettext_noop("erased")
 

@@ -292,7 +292,7 @@ def withdraw_approval(approval_pk: int, by: str, *, tells: bool) -> bool:
     if not waiting.update(state=State.REFUSED, decided_by=by[:200], decided_at=now):
         return False
     withdrawn = Approval.objects.select_related("session", "call").filter(pk=approval_pk)
-    _close(withdrawn, WITHDRAWN, CallVerdict.OWNER_REFUSED, tells=tells)
+    _close(withdrawn, WITHDRAWN, CallVerdict.WITHDRAWN, tells=tells)
     row = withdrawn.get()
     notes = Message.objects.filter(tool_call=row.call_id, reason=Message.Reason.OWNER_NOTE)
     asked = notes.exclude(sender_id=by).values_list("sender_id", flat=True)

@@ -14,7 +14,13 @@ from hypothesis import given, strategies as st
 from agent.domain.notes import NoteViewer
 from agent.memory import notes_store
 from agent.memory.note_visibility import search_notes
-from agent.memory.notes_store import OWNER_LIMIT, NoteResult, delete_notes, restore_note
+from agent.memory.notes_store import (
+    OWNER_LIMIT,
+    NoteResult,
+    delete_notes,
+    erase_person,
+    restore_note,
+)
 from agent.models import Note, ToolCall
 from tests.admin.record import call_of, run_for, step_of
 from tests.agent.databases import inside, postgres
@@ -242,6 +248,20 @@ def test_a_forgotten_note_comes_back_as_it_was_once():
     Note.objects.update(text="now something else")
     assert restore_note(call.pk) is NoteResult.KNOWN
     assert texts(BOB_IN_GROUP) == ["now something else"]
+
+
+@pytest.mark.parametrize("person", ["20001", "20003"])
+def test_what_was_erased_does_not_come_back(person):
+    call = forgotten(noted(ANN_IN_GROUP, "喜欢苹果", person="20003").pk)
+    erase_person("other", person)
+    erase_person("onebot", "20002")
+    call.refresh_from_db()
+    assert call.structured_content
+    erase_person("onebot", person)
+    assert restore_note(call.pk) is NoteResult.UNKNOWN
+    call.refresh_from_db()
+    assert call.structured_content is None
+    assert not Note.objects.exists()
 
 
 def test_it_comes_back_within_the_limits_alone(monkeypatch):

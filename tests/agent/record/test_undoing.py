@@ -324,6 +324,7 @@ def test_a_run_that_only_asks_for_an_approval_is_undone_and_it_cannot_be_given(s
     assert decided is ApprovalOutcome.UNKNOWN
     row.refresh_from_db()
     assert (row.state, row.decided_by, row.call.state) == ("refused", asker.author, "failed")
+    assert (row.call.verdict, row.call.decided_by) == ("withdrawn", asker.author)
     assert not Message.objects.filter(reason="later_result").exists()  # the command says it
     with pytest.raises(UndoRefused, match="nothing left"):
         plan_undo(wish(session, asker))
