@@ -16,14 +16,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).resolve().parent.parent
 PYTHON = str(HOME / ".venv" / "bin" / "python")
-#: Of one command, of the start, and of one question to it, in seconds.
-COMMAND_SECONDS, START_SECONDS, ASK_SECONDS = 3600, 120, 5
+#: Of one command, and of the start, in seconds.
+COMMAND_SECONDS, START_SECONDS = 3600, 120
 #: Asked of the installed program: where its rows are, and whether a server works on them.
 FACTS = """
 import json, os
@@ -161,7 +160,8 @@ def check_start() -> None:
     """Start the new program at a port that no client knows, and wait until it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+        port = str(probe.getsockname()[1])
+    address, ready = f"127.0.0.1:{port}", (PYTHON, "-IS", "deploy/ready.py", port)
     env = {**os.environ, "WS_LISTEN_ADDR": address}
     command = (PYTHON, "-c", SERVER, "runserver", "--noreload", address)
     nothing = subprocess.DEVNULL
@@ -170,7 +170,7 @@ def check_start() -> None:
     ) as server:
         try:
             until = time.monotonic() + START_SECONDS
-            while not is_ready(address):
+            while subprocess.run(ready, cwd=HOME, stderr=nothing, check=False).returncode:
                 if server.poll() is not None or time.monotonic() > until:
                     raise StepFailed("the new version did not become ready: see make run")
                 time.sleep(0.5)
@@ -179,16 +179,6 @@ def check_start() -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 server.wait(30)
             server.kill()
-
-
-def is_ready(address: str) -> bool:
-    """Whether the server there has all that an answer needs."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"http://{address}/ready", timeout=ASK_SECONDS) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 def prepare(facts: dict[str, Any], folder: Path) -> None:

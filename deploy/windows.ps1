@@ -25,7 +25,7 @@ if ($LASTEXITCODE -ne 0) {
 # In .env, so that it holds for every later start too; of two lines the last one counts.
 $kept = Select-String -Path .env -Pattern "^QQ=" -ErrorAction SilentlyContinue | Select-Object -Last 1
 if ($QQ -and $kept.Line -ne "QQ=$QQ") {
-    [IO.File]::AppendAllText((Join-Path (Get-Location) ".env"), "`nQQ=$QQ`n")
+    [IO.File]::AppendAllText("$($PWD.ProviderPath)\.env", "`nQQ=$QQ`n")
 }
 $profiles = @()
 if ($Client -ne "none") { $profiles = @("--profile", $Client) }
