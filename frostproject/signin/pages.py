@@ -3,7 +3,10 @@
 import asyncio
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import get_resolver
 
 from frostproject.signin.gate import SignInGate
@@ -31,8 +34,19 @@ class Pages:
             return self._loaded
 
 
+class PageHandler(ASGIHandler):
+    """Middleware and page are one call in one thread. Django would go to the thread and back for
+    each middleware, which takes longer than a small page."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware()
+
+    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        return await sync_to_async(self.get_response)(request)
+
+
 def _load() -> SignInGate:
     """The middleware, and by way of the addresses every page."""
-    gate = SignInGate(ASGIHandler())
+    gate = SignInGate(PageHandler())
     _ = get_resolver().url_patterns
     return gate

@@ -13,7 +13,6 @@ guessed from the compressed size of both (BREACH). A proxy may compress ``/stati
 
 import functools
 import hashlib
-import inspect
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,6 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import HttpRequest, HttpResponse
-from django.utils.decorators import sync_and_async_middleware
 
 LASTING = "max-age=31536000, public, immutable"
 
@@ -72,15 +70,8 @@ POLICY_HEADERS = (
 TRANSPORT_POLICY = "max-age=2592000"
 
 
-@sync_and_async_middleware
 def browser_policy(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Middleware, outermost, so that static files and refusals have it too."""
-    if inspect.iscoroutinefunction(get_response):
-
-        async def later(request: HttpRequest) -> HttpResponse:
-            return _told(request, await get_response(request))
-
-        return later
     return lambda request: _told(request, get_response(request))
 
 

@@ -1,13 +1,11 @@
 """Pages in which nothing turns the direction of reading: whatever table, list or message of a page
 holds a character that does, shows it as its escape."""
 
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.utils.decorators import sync_and_async_middleware
 
 from tools.text.readable import escape_direction_chars
 
@@ -17,15 +15,8 @@ _SIGNS = re.compile(rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]"
 _VALUES = re.compile(r"""(<textarea\b.*?</textarea>|\bvalue="[^"]*")""", re.DOTALL | re.IGNORECASE)
 
 
-@sync_and_async_middleware
 def direction_signs(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Middleware, innermost, so that the length of what it makes is told."""
-    if inspect.iscoroutinefunction(get_response):
-
-        async def later(request: HttpRequest) -> HttpResponse:
-            return _shown(await get_response(request))
-
-        return later
     return lambda request: _shown(get_response(request))
 
 
