@@ -122,3 +122,26 @@ CASES = [
     by(ADMIN, "admin", "a foreign essence", order("set_essence", message_id="{foreign}")),
     by(ADMIN, "admin", "a path", order("delete_file", file_id="../../etc/passwd")),
 ]
+
+
+def remind(**more: Any) -> str:
+    return order("set_reminder", **{"text": "spam", "when": "PT1H"} | more)
+
+
+#: What sets nothing, and changes nothing of others; ``{foreign}`` is the number of an owner's.
+REFUSED_REMINDERS = [
+    asks("everybody", remind(mention=["all"])),
+    asks("everybody by another name", remind(mention=["ALL", "所有人"])),
+    asks("one and all", remind(mention=[f"{MEMBER} all"])),
+    asks("as everybody's owner", remind(mention=["all"], is_owner=True, user_id=str(BOT_OWNER))),
+    asks("every second", remind(repeat="FREQ=SECONDLY")),
+    asks("no sure time", remind(when="every hour from 9 to 17")),
+    by(OWNER, "owner", "changed", order("change_reminder", number="{foreign}", text="spam")),
+    by(ADMIN, "admin", "cancelled", order("cancel_reminder", number="{foreign}")),
+    asks("changed from elsewhere", order("cancel_reminder", number="{foreign}", owner=True)),
+]
+#: What is set for who asks, here, whatever it says besides.
+OWN_REMINDERS = [
+    asks("as an owner", remind(set_by=str(BOT_OWNER), is_owner=True, asker=str(BOT_OWNER))),
+    asks("elsewhere", remind(session=1, group_id="7", user_id=str(MEMBER), chat="private:7000103")),
+]

@@ -12,7 +12,20 @@ from tests.conftest import scripted_env
 from tests.e2e.acting import acts, members, obey, order, switch_on, until_said
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
-from tests.e2e.talked_into import ADMIN, ADMIN_2, BOT_OWNER, CASES, MEMBER, OTHER, OWNER, Said
+from tests.e2e.talked_into import (
+    ADMIN,
+    ADMIN_2,
+    BOT_OWNER,
+    CASES,
+    MEMBER,
+    OTHER,
+    OWN_REMINDERS,
+    OWNER,
+    REFUSED_REMINDERS,
+    Said,
+    mute,
+    remind,
+)
 from tests.fake_onebot import spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
@@ -161,6 +174,50 @@ async def test_nobody_is_talked_into_acting_without_the_right_yes(live, bot):
             fooled.append((case.name, acts(bot)))
             bot.actions.clear()
     assert fooled == []
+
+
+REMINDERS = (
+    "SELECT r.id, r.text, r.mention, r.set_by, r.state, r.kind FROM agent_reminder r "
+    "JOIN agent_chatsession s ON s.id = r.session_id WHERE s.peer_id = ? ORDER BY r.id"
+)
+
+
+async def test_nobody_is_talked_into_reminders_for_others_or_of_others(live, bot):
+    group = fresh_id()
+    places = {"here": group, "elsewhere": 0, "private": 0}
+    await say(bot, group, BOT_OWNER, remind(text="ours", mention=["all"]))
+    await until_said(bot, "told:")
+    ours = [dict(row) for row in live.rows(REMINDERS, str(group))]
+    for case in REFUSED_REMINDERS:
+        await play(bot, case.first, places, {"foreign": str(ours[0]["id"])})
+    assert [dict(row) for row in live.rows(REMINDERS, str(group))] == ours
+    for case in OWN_REMINDERS:
+        await play(bot, case.first, places, {})
+    rows = live.rows(REMINDERS, str(group))[1:]
+    assert [(row["set_by"], row["mention"]) for row in rows] == [(str(OTHER), "")] * 2
+    (all_rows,) = live.rows("SELECT count(*) AS n FROM agent_reminder WHERE text = 'spam'")
+    assert all_rows["n"] == 2
+
+
+async def test_a_task_that_is_due_may_do_no_more_than_who_set_it(live, bot):
+    group = fresh_id()
+    inner = remind(kind="task", when="PT1S", text="again")
+    await say(bot, group, OTHER, remind(kind="task", when="PT1S", text=inner))
+    await until_said(bot, "told: 已设置")
+    assert "10 分钟" in await until_said(bot, "told:")
+    await say(bot, group, OTHER, remind(kind="task", when="PT1S", text=mute()))
+    await until_said(bot, "told: 已设置")
+    await code_of(bot)
+    assert acts(bot) == []
+    words = "@all [CQ:at,qq=all] [@all]"
+    await say(bot, group, OTHER, remind(when="PT1S", text=words))
+    await until_said(bot, "told: 已设置")
+    while "Reminder: " not in spoken(said := await bot.next_action()):
+        pass
+    assert spoken(said) == f"Reminder: {words}"
+    assert "at" not in {part["type"] for part in said["params"]["message"]}
+    rows = live.rows(REMINDERS, str(group))
+    assert [row["kind"] for row in rows] == ["task", "task", "text"]
 
 
 async def test_an_administrator_decides_by_a_quote_and_an_owner_anywhere(live, bot):

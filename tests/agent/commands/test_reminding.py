@@ -155,6 +155,21 @@ async def test_a_text_mentions_whom_it_is_for_and_nobody_else(room: Room):
     assert await fire(room) == ["Reminder: tea"]
 
 
+async def test_many_that_are_due_at_once_are_said_in_their_order(room: Room):
+    first = await set_by_command(room, "/remind 10m x")
+    texts = [f"n{number}" for number in range(30)]
+    await Reminder.objects.abulk_create(
+        Reminder(
+            session=first.session,
+            text=text,
+            set_by=MEMBER,
+            due_at=first.due_at + timedelta(milliseconds=number + 1),
+        )
+        for number, text in sorted(enumerate(texts), key=lambda row: row[1])
+    )
+    assert [said.split("：")[-1].split(": ")[-1] for said in await fire(room)] == ["x", *texts]
+
+
 async def test_a_task_is_a_run_of_whoever_set_it(room: Room):
     await set_by_command(room, "/remind 10m 查天气", kind="task")
     room.model.answers = ["有雨"]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
-from agent.models import Manners
+from agent.models import ChatSession, Manners, Reminder
 from agent.runtime import settings_watch
 from agent.runtime.settings_watch import SettingsWatch
 from tests.agent.databases import in_place, postgres
@@ -59,6 +60,21 @@ async def test_a_change_in_bulk_is_told(watch, there):
     await there(lambda: Manners.objects.update(enabled=False))
     async with asyncio.timeout(SOON):
         await watch.wait(WAIT)
+
+
+async def test_a_reminder_is_told_when_it_is_set_and_when_it_is_moved(watch, there):
+    now = timezone.now()
+
+    def remind() -> None:
+        chat = ChatSession.objects.create(
+            account="1", kind="group", peer_id="2", last_message_at=now
+        )
+        Reminder.objects.create(session=chat, text="x", due_at=now)
+
+    for change in (remind, lambda: Reminder.objects.update(due_at=now)):
+        await there(change)
+        async with asyncio.timeout(SOON):
+            await watch.wait(WAIT)
 
 
 async def test_who_was_cut_off_listens_again_and_looks_what_it_missed(watch, there):
