@@ -55,7 +55,9 @@ network = NetworkGuard()
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    import frostproject.urls  # noqa: F401 - registers the pages, which tests look up in the admin
+    gc.disable()  # of collecting the tests, a quarter would be looking for garbage
+    if config.getoption("dist", "no") == "no":  # tests run in this process
+        import frostproject.urls  # noqa: F401 - registers the pages, which tests look up in the admin
 
     config.addinivalue_line(
         "markers", "may_block(reason): let this async test block the event loop"
@@ -95,9 +97,13 @@ def _parameters(item: pytest.Item) -> list[str]:
     return [value for value in call.params.values() if isinstance(value, str)] if call else []
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
     """Leave what was imported out of every later collection of garbage: it stays anyway."""
+    done = yield
     gc.freeze()
+    gc.enable()
+    return done
 
 
 def _is_live(item: pytest.Item) -> bool:
@@ -137,24 +143,15 @@ def _keep_the_loop_free(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _leave_no_language_to_another_test() -> Iterator[None]:
-    """Requests of Django's test client run in this thread and keep their language in it."""
-    yield
-    translation.deactivate()
-
-
-@pytest.fixture(autouse=True)
-def _limit_no_log_of_another_test() -> Iterator[None]:
-    yield
-    for limit in error_boundary._limits:
-        limit._said.clear()
-
-
-@pytest.fixture(autouse=True)
-def _remember_no_sums_of_another_test() -> Iterator[None]:
+def _leave_nothing_to_another_test() -> Iterator[None]:
+    """Neither a language, which requests of Django's test client keep in this thread, nor limits of
+    log lines, nor sums."""
     from agent.record.sums import past  # wants Django's models, which not all have loaded
 
     yield
+    translation.deactivate()
+    for limit in error_boundary._limits:
+        limit._said.clear()
     past.of_activity.forget()
     past.of_spending.forget()
 

@@ -324,6 +324,7 @@ def load_project() -> None:
     assert threading.active_count() == 1, "a thread was started before the fork"
     gc.collect()
     gc.freeze()  # what is shared stays shared
+    gc.enable()
 
 
 def _read_texts_and_addresses() -> None:
@@ -424,5 +425,6 @@ def run_requests() -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # until the project is loaded: none of that is garbage
     load()
     run_requests()
