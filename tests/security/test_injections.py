@@ -118,7 +118,7 @@ async def play_all(server: LiveServer, account: int, found: Played) -> None:
             if case.channel.name == "summary":
                 await server.row(SUMMARY, str(GROUPS + case.number), timeout=60)
 
-        player = Player(account, tell, ready, seconds=60)
+        player = Player(account, tell, ready, seconds=180)
         bot.answer_with(player.answer_action)
 
         async def play(case: Case) -> None:
