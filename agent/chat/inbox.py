@@ -7,7 +7,7 @@ found again in the record.
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
@@ -20,10 +20,12 @@ from agent.chat.message_run import QueuedMessage, from_record, merge, waits_unti
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageReason, MessageState
 from agent.domain.types import ChatAddress, IncomingMessage
+from agent.llm.spending import SpendScope
 from agent.record.arrivals.arrivals import AcceptedMessage, MessageArrival, refuse_messages
 from agent.record.chats.chat_record import RecalledMessage
 from agent.record.record import Record
 from agent.record.runs.merged import HeldMessage, merge_messages
+from agent.record.sums.tallies import account_subject, person_subject
 from agent.record.waiting.recovery import (
     PendingMessage,
     claim_messages,
@@ -183,6 +185,8 @@ class Inbox:
         self.record = record
         self.shares_database = False
         """Whether other processes may work on the same chats."""
+        self.foresee: Callable[[SpendScope], None] = lambda who: None
+        """Told who a message that comes in is probably answered for."""
         self._conversations = conversations
         self.queues = ChatQueues()
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
@@ -213,6 +217,9 @@ class Inbox:
         arrival = MessageArrival(message, received_at or timezone.now(), plan)
         committed = self.record.submit_batched(self.record.arrivals.accept_messages, arrival)
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
+        if plan and (message.mentions_bot or chat.kind == "private"):
+            person = person_subject(chat, message.sender_id)
+            self.foresee(SpendScope(account_subject(chat), chat.place, person))
 
     def resume(self, account: str) -> None:
         """Claim the waiting messages of ``account`` that no process has claimed. Returns at

@@ -182,6 +182,13 @@ class BudgetLedger:
         """As :attr:`agent.llm.spending.SpendGate.is_idle`."""
         return not self._record.live.current.budgets
 
+    def foresee(self, who: SpendScope) -> None:
+        """Read with what is about to be put on record the sums that a call for ``who`` will count
+        against, so that it need not wait for a transaction of its own. Returns at once."""
+        for _terms, wanted in self._checked(None, "", who):
+            if not self._is_known(wanted):
+                self._read(wanted)
+
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
         """As :meth:`agent.llm.spending.SpendGate.hold`."""
         self._arrivals += 1

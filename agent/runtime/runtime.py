@@ -149,6 +149,7 @@ class Runtime:
         conversations.decide_requests = lambda *said: self.requests.obey(*said)
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
+        self.inbox.foresee = self._budgets.foresee
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self._steering = Steering(

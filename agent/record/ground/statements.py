@@ -303,6 +303,14 @@ find_claimable = Statement("""
     LIMIT 1
 """)
 
+#: One that is worked on before a message of its chat; not an event that gathers others.
+find_earlier = Statement("""
+    SELECT id FROM agent_message
+    WHERE session_id = %(session)s AND id < %(message)s AND direction = 'in'
+      AND state IN ('waiting', 'running') AND NOT (state = 'waiting' AND reason = 'event')
+    LIMIT 1
+""")
+
 # --- Messages that come in ------------------------------------------------------------
 
 add_arrivals = Statement("""
