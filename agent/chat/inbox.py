@@ -316,7 +316,9 @@ class Inbox:
                 "Message %s in %s was seen before", message.message_id, message.chat.address
             )
             return
-        metrics.MESSAGES.labels(accepted.decision.state.value, accepted.decision.reason.value).inc()
+        metrics.labelled(
+            metrics.MESSAGES, accepted.decision.state.value, accepted.decision.reason.value
+        ).inc()
         if accepted.decision.opens_loop:
             chat, why = message.chat, accepted.decision.detail
             told = (chat.account, message.sender_id, chat.address, why)

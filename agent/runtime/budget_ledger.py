@@ -149,7 +149,7 @@ class BudgetLedger:
         self._readers = 0
         self._posted = 0
         self._settled = 0
-        self._latest: deque[Posting] = deque()
+        self._latest: deque[tuple[Posting, dict[SpendKind, str]]] = deque()
         """Own postings, in order, that an answer from the record may not hold yet."""
         self._arrivals = 0
         self._told: OrderedDict[tuple[int, str, int], None] = OrderedDict()
@@ -163,11 +163,12 @@ class BudgetLedger:
             return
         self._posted += 1
         posting = Posting(self._today(), spend, self._posted)
-        self._latest.append(posting)
+        cost, who = spend
+        subjects = spend_subjects(cost.endpoint_pk, cost.endpoint_name, who)
+        self._latest.append((posting, subjects))
         self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
-        cost = spend.cost
-        checked = [*self._checked(cost.endpoint_pk, cost.endpoint_name, spend.scope)]
-        subjects, first = _subjects(posting), first_of_day(posting.day)
+        checked = [*self._checked(cost.endpoint_pk, cost.endpoint_name, who)]
+        first = first_of_day(posting.day)
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
                 continue
@@ -175,7 +176,7 @@ class BudgetLedger:
             if total is not None and total.read_at is not None:
                 total.add(cost)
         for one in checked:
-            self._watch(*one, spend.scope)
+            self._watch(*one, who)
 
     @property
     def is_idle(self) -> bool:
@@ -388,8 +389,9 @@ class BudgetLedger:
         total.reading = None
         if not done.cancelled() and done.exception() is None and (answer := done.result()):
             total.spent = Counter({TOKENS: answer.spent.tokens}) + Counter(answer.spent.costs)
-            for posting in self._latest:
-                if posting.number > answer.number and _is_in(wanted, posting):
+            for posting, subjects in self._latest:
+                is_later = posting.number > answer.number and posting.day >= wanted.first_day
+                if is_later and subjects.get(wanted.kind) == wanted.subject:
                     total.add(posting.spend.cost)
             total.read_at = self._clock()
             total.wake()
@@ -403,7 +405,7 @@ class BudgetLedger:
         self._forget_settled()
 
     def _forget_settled(self) -> None:
-        while not self._readers and self._latest and self._latest[0].number <= self._settled:
+        while not self._readers and self._latest and self._latest[0][0].number <= self._settled:
             self._latest.popleft()
 
 
@@ -420,13 +422,3 @@ def _remember(known: OrderedDict[K, V], key: K, value: V) -> None:
     known[key] = value
     if len(known) > REMEMBERED_ALARMS:
         known.popitem(last=False)
-
-
-def _subjects(posting: Posting) -> dict[SpendKind, str]:
-    cost, who = posting.spend
-    return spend_subjects(cost.endpoint_pk, cost.endpoint_name, who)
-
-
-def _is_in(wanted: SumRange, posting: Posting) -> bool:
-    """Whether a sum from a day on holds a posting."""
-    return posting.day >= wanted.first_day and _subjects(posting).get(wanted.kind) == wanted.subject

@@ -303,6 +303,11 @@ find_claimable = Statement("""
     LIMIT 1
 """)
 
+find_by_hand = Statement("""
+    SELECT id FROM agent_message
+    WHERE state = 'pending' AND direction = 'out' AND author IS NOT NULL LIMIT 1
+""")
+
 #: One that is worked on before a message of its chat; not an event that gathers others.
 find_earlier = Statement("""
     SELECT id FROM agent_message

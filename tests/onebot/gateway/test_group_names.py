@@ -36,6 +36,7 @@ class Client(OneBotClient):
 
 async def until_idle(names: GroupNames) -> None:
     async with asyncio.timeout(10):
+        await names._record.submit(int)  # after what was looked for on record
         while names._tasks:
             await asyncio.gather(*names._tasks.values())
 
