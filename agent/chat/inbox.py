@@ -181,13 +181,18 @@ TRIES = 3
 class Inbox:
     """Takes messages in, and keeps one worker task for every chat with something to do."""
 
-    def __init__(self, record: Record, conversations: ConversationHandler) -> None:
+    def __init__(
+        self,
+        record: Record,
+        conversations: ConversationHandler,
+        foresee: Callable[[SpendScope], None] = lambda who: None,
+    ) -> None:
+        """``foresee`` is told who a message that comes in is probably answered for."""
         self.record = record
         self.shares_database = False
         """Whether other processes may work on the same chats."""
-        self.foresee: Callable[[SpendScope], None] = lambda who: None
-        """Told who a message that comes in is probably answered for."""
         self._conversations = conversations
+        self._foresee = foresee
         self.queues = ChatQueues()
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
         self._under_way: dict[ChatAddress, AnswerUnderWay] = {}
@@ -219,7 +224,7 @@ class Inbox:
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
         if plan and (message.mentions_bot or chat.kind == "private"):
             person = person_subject(chat, message.sender_id)
-            self.foresee(SpendScope(account_subject(chat), chat.place, person))
+            self._foresee(SpendScope(account_subject(chat), chat.place, person))
 
     def resume(self, account: str) -> None:
         """Claim the waiting messages of ``account`` that no process has claimed. Returns at
