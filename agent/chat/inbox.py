@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import cast
 
@@ -25,7 +26,7 @@ from agent.record.arrivals.arrivals import AcceptedMessage, MessageArrival, refu
 from agent.record.chats.chat_record import RecalledMessage
 from agent.record.record import Record
 from agent.record.runs.merged import HeldMessage, merge_messages
-from agent.record.sums.tallies import account_subject, person_subject
+from agent.record.sums.tallies import person_subject
 from agent.record.waiting.recovery import (
     PendingMessage,
     claim_messages,
@@ -221,10 +222,10 @@ class Inbox:
         self._arriving[chat] += 1
         arrival = MessageArrival(message, received_at or timezone.now(), plan)
         committed = self.record.submit_batched(self.record.arrivals.accept_messages, arrival)
-        committed.add_done_callback(lambda future: self._on_accepted(message, future))
+        committed.add_done_callback(partial(self._on_accepted, message))
         if plan and (message.mentions_bot or chat.kind == "private"):
             person = person_subject(chat, message.sender_id)
-            self._foresee(SpendScope(account_subject(chat), chat.place, person))
+            self._foresee(SpendScope(chat=chat.place, person=person))
 
     def resume(self, account: str) -> None:
         """Claim the waiting messages of ``account`` that no process has claimed. Returns at

@@ -7,8 +7,9 @@ import math
 import time
 from bisect import insort
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from agent.domain.budgets import (
@@ -116,7 +117,8 @@ class Hold:
         held, self._held = self._held, []
         for total, unit, amount in held:
             total.held[unit] -= amount
-            total.wake()
+            if total.turns:
+                total.wake()
 
 
 class _Checked(NamedTuple):
@@ -166,8 +168,8 @@ class BudgetLedger:
         cost, who = spend
         subjects = spend_subjects(cost.endpoint_pk, cost.endpoint_name, who)
         self._latest.append((posting, subjects))
-        self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
-        checked = [*self._checked(cost.endpoint_pk, cost.endpoint_name, who)]
+        self._record.post(posting).add_done_callback(partial(self._on_posted, posting))
+        checked = self._checked(subjects, posting.day)
         first = first_of_day(posting.day)
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
@@ -186,7 +188,8 @@ class BudgetLedger:
     def foresee(self, who: SpendScope) -> None:
         """Read with what is about to be put on record the sums that a call for ``who`` will count
         against, so that it need not wait for a transaction of its own. Returns at once."""
-        for _terms, wanted in self._checked(None, "", who):
+        subjects = spend_subjects(None, "", who)
+        for _terms, wanted in self._checked(subjects, self._today()):
             if not self._is_known(wanted):
                 self._read(wanted)
 
@@ -215,7 +218,8 @@ class BudgetLedger:
     ) -> list[_Checked]:
         """The budgets that a call counts against, of which all sums are known now."""
         checked = []
-        for terms, wanted in self._checked(endpoint.pk, endpoint.name, who):
+        subjects = spend_subjects(endpoint.pk, endpoint.name, who)
+        for terms, wanted in self._checked(subjects, self._today()):
             if terms.environment:
                 if not self._is_known(wanted):
                     self._read(wanted)  # for the messages that come; no call waits for it
@@ -237,18 +241,20 @@ class BudgetLedger:
         return Hold(list(dict.fromkeys(held)))
 
     def _checked(
-        self, endpoint_pk: int | None, endpoint_name: str, who: SpendScope
-    ) -> Iterator[tuple[BudgetTerms, SumRange]]:
-        """The budgets that a call counts against, each with the sum that it bounds."""
-        self._obey()
+        self, subjects: Mapping[SpendKind, str], day: str
+    ) -> list[tuple[BudgetTerms, SumRange]]:
+        """The budgets that a call for all of these counts against, each with the sum that it
+        bounds."""
+        if self._record.live.current.budgets is not self._budgets:
+            self._obey()
         if not self._budgets:
-            return
-        first = first_of_day(self._today())
-        subjects = spend_subjects(endpoint_pk, endpoint_name, who)
-        for terms in self._budgets:
-            subject = subjects.get(terms.kind)
-            if subject is not None and terms.subject in ("", subject):
-                yield terms, SumRange(terms.kind, subject, period_start(terms.period, first))
+            return []
+        first = first_of_day(day)
+        return [
+            (terms, SumRange(terms.kind, subject, period_start(terms.period, first)))
+            for terms in self._budgets
+            if (subject := subjects.get(terms.kind)) is not None and terms.subject in ("", subject)
+        ]
 
     def _is_over(self, one: _Checked, endpoint: Endpoint, who: SpendScope) -> bool:
         """Whether a call may not be made because of what is spent of one budget."""
@@ -327,8 +333,6 @@ class BudgetLedger:
         """Follow the settings. What is known of sums may be of kinds that were not
         kept."""
         loaded = self._record.live.current.budgets
-        if loaded is self._budgets:
-            return
         if loaded != self._budgets:
             for total in self._sums.values():
                 total.read_at = None
