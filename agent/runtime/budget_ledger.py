@@ -148,7 +148,9 @@ class BudgetLedger:
         self._bounded: frozenset[tuple[SpendKind, BudgetPeriod]] = frozenset()
         """Of which kinds and periods sums are kept."""
         self._sums: OrderedDict[SumRange, RunningSum] = OrderedDict()
-        self._readers = 0
+        self._readings: dict[asyncio.Future[SpentAnswer | None], int] = {}
+        """Under way, the oldest first: each with the number of the newest posting that it certainly
+        holds, which was settled when it was asked for."""
         self._posted = 0
         self._settled = 0
         self._latest: deque[tuple[Posting, dict[SpendKind, str]]] = deque()
@@ -375,7 +377,7 @@ class BudgetLedger:
             self._make_room()
         if total.reading is None:
             total.reading = self._record.submit_batched(self._record.spend_book.post, wanted)
-            self._readers += 1
+            self._readings[total.reading] = self._settled
             total.reading.add_done_callback(lambda done: self._on_read(wanted, total, done))
         return total.reading
 
@@ -389,7 +391,7 @@ class BudgetLedger:
     def _on_read(
         self, wanted: SumRange, total: RunningSum, done: "asyncio.Future[SpentAnswer | None]"
     ) -> None:
-        self._readers -= 1
+        self._readings.pop(done, None)
         total.reading = None
         if not done.cancelled() and done.exception() is None and (answer := done.result()):
             total.spent = Counter({TOKENS: answer.spent.tokens}) + Counter(answer.spent.costs)
@@ -409,7 +411,8 @@ class BudgetLedger:
         self._forget_settled()
 
     def _forget_settled(self) -> None:
-        while not self._readers and self._latest and self._latest[0][0].number <= self._settled:
+        held = next(iter(self._readings.values()), self._settled)
+        while self._latest and self._latest[0][0].number <= held:
             self._latest.popleft()
 
 

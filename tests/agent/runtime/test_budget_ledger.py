@@ -398,3 +398,17 @@ async def test_a_sum_that_is_foreseen_is_read_with_what_is_put_on_record_then(re
         hold = asyncio.create_task(held(gate))
         await asyncio.sleep(0)
         assert hold.done()  # without asking the record
+
+
+async def test_what_every_reading_holds_is_forgotten_also_where_one_is_always_under_way(record):
+    await budget()
+    gate = await ledger(record)
+    for number in range(20):
+        with spending_for(**ANN):
+            spend(gate, 1)
+            posted = record.submit(int)
+            while record._waiting:
+                await asyncio.sleep(0)
+            gate.foresee(replace(scope.get(), person=f"onebot:10001/{number}"))
+            await posted
+    assert len(gate._latest) < 5
