@@ -3,7 +3,12 @@
 Labels name kinds of things, tools and endpoints: never a chat or a person.
 """
 
+from functools import cache
+from typing import TypeVar
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+M = TypeVar("M", Counter, Histogram)
 
 REGISTRY = CollectorRegistry()
 
@@ -56,3 +61,9 @@ TOOL_CALLS = Histogram(
     buckets=SECONDS,
     registry=REGISTRY,
 )
+
+
+@cache
+def labelled(metric: M, *labels: str) -> M:
+    """``metric`` for these labels, looked up once: no metric forgets any."""
+    return metric.labels(*labels)

@@ -7,9 +7,10 @@ found again in the record.
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import cast
 
@@ -20,10 +21,12 @@ from agent.chat.message_run import QueuedMessage, from_record, merge, waits_unti
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageReason, MessageState
 from agent.domain.types import ChatAddress, IncomingMessage
+from agent.llm.spending import SpendScope
 from agent.record.arrivals.arrivals import AcceptedMessage, MessageArrival, refuse_messages
 from agent.record.chats.chat_record import RecalledMessage
 from agent.record.record import Record
 from agent.record.runs.merged import HeldMessage, merge_messages
+from agent.record.sums.tallies import person_subject
 from agent.record.waiting.recovery import (
     PendingMessage,
     claim_messages,
@@ -179,11 +182,18 @@ TRIES = 3
 class Inbox:
     """Takes messages in, and keeps one worker task for every chat with something to do."""
 
-    def __init__(self, record: Record, conversations: ConversationHandler) -> None:
+    def __init__(
+        self,
+        record: Record,
+        conversations: ConversationHandler,
+        foresee: Callable[[SpendScope], None] = lambda who: None,
+    ) -> None:
+        """``foresee`` is told who a message that comes in is probably answered for."""
         self.record = record
         self.shares_database = False
         """Whether other processes may work on the same chats."""
         self._conversations = conversations
+        self._foresee = foresee
         self.queues = ChatQueues()
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
         self._under_way: dict[ChatAddress, AnswerUnderWay] = {}
@@ -212,7 +222,10 @@ class Inbox:
         self._arriving[chat] += 1
         arrival = MessageArrival(message, received_at or timezone.now(), plan)
         committed = self.record.submit_batched(self.record.arrivals.accept_messages, arrival)
-        committed.add_done_callback(lambda future: self._on_accepted(message, future))
+        committed.add_done_callback(partial(self._on_accepted, message))
+        if plan and (message.mentions_bot or chat.kind == "private"):
+            person = person_subject(chat, message.sender_id)
+            self._foresee(SpendScope(chat=chat.place, person=person))
 
     def resume(self, account: str) -> None:
         """Claim the waiting messages of ``account`` that no process has claimed. Returns at
@@ -309,7 +322,9 @@ class Inbox:
                 "Message %s in %s was seen before", message.message_id, message.chat.address
             )
             return
-        metrics.MESSAGES.labels(accepted.decision.state.value, accepted.decision.reason.value).inc()
+        metrics.labelled(
+            metrics.MESSAGES, accepted.decision.state.value, accepted.decision.reason.value
+        ).inc()
         if accepted.decision.opens_loop:
             chat, why = message.chat, accepted.decision.detail
             told = (chat.account, message.sender_id, chat.address, why)

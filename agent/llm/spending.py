@@ -193,10 +193,10 @@ class SpendMeter:
 
 
 def _count_for_metrics(cost: CallCost) -> None:
-    metrics.TOKENS.labels(cost.endpoint_name, "input").inc(cost.input)
-    metrics.TOKENS.labels(cost.endpoint_name, "output").inc(cost.output)
+    metrics.labelled(metrics.TOKENS, cost.endpoint_name, "input").inc(cost.input)
+    metrics.labelled(metrics.TOKENS, cost.endpoint_name, "output").inc(cost.output)
     if cost.cost_nano:
-        metrics.COST.labels(cost.endpoint_name, cost.currency).inc(cost.cost_nano / 1e9)
+        metrics.labelled(metrics.COST, cost.endpoint_name, cost.currency).inc(cost.cost_nano / 1e9)
 
 
 meter = SpendMeter()

@@ -259,7 +259,7 @@ class Courier:
         except asyncio.CancelledError:
             self._journal.settle(SendResult(message.pk, CUT_OFF))
             raise
-        metrics.SENDS.labels(delivery.state.value).inc()
+        metrics.labelled(metrics.SENDS, delivery.state.value).inc()
         return delivery
 
     async def _try_again(self, message: Outgoing, refused: Delivery) -> Delivery:

@@ -54,7 +54,7 @@ def observed_run(task: RunRequest) -> Iterator[None]:
     finally:
         log_run.reset(token)
         metrics.RUNNING.dec()
-        metrics.RUNS.labels(outcome).observe(time.monotonic() - started)
+        metrics.labelled(metrics.RUNS, outcome).observe(time.monotonic() - started)
 
 
 def _ending(error: BaseException) -> str:
@@ -95,7 +95,7 @@ def _count_model_call(
     sent: SentRequest | None, model: LLMClient, outcome: str, started: float
 ) -> None:
     label, name = (sent.endpoint.label, sent.endpoint.model) if sent else ("", model.name)
-    metrics.MODEL_CALLS.labels(label, name, outcome).observe(time.monotonic() - started)
+    metrics.labelled(metrics.MODEL_CALLS, label, name, outcome).observe(time.monotonic() - started)
 
 
 def _tell_answer(span: "Span | None", response: LLMResponse) -> None:
@@ -139,7 +139,7 @@ async def observed_tool_call(
         if known and span is not None and span.is_recording():
             span.update_name(f"execute_tool {known}")
             span.set_attribute("gen_ai.tool.name", known)
-    metrics.TOOL_CALLS.labels(known, outcome).observe(time.monotonic() - started)
+    metrics.labelled(metrics.TOOL_CALLS, known, outcome).observe(time.monotonic() - started)
     return result
 
 

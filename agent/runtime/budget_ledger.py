@@ -7,8 +7,9 @@ import math
 import time
 from bisect import insort
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from agent.domain.budgets import (
@@ -116,7 +117,8 @@ class Hold:
         held, self._held = self._held, []
         for total, unit, amount in held:
             total.held[unit] -= amount
-            total.wake()
+            if total.turns:
+                total.wake()
 
 
 class _Checked(NamedTuple):
@@ -146,10 +148,12 @@ class BudgetLedger:
         self._bounded: frozenset[tuple[SpendKind, BudgetPeriod]] = frozenset()
         """Of which kinds and periods sums are kept."""
         self._sums: OrderedDict[SumRange, RunningSum] = OrderedDict()
-        self._readers = 0
+        self._readings: dict[asyncio.Future[SpentAnswer | None], int] = {}
+        """Under way, the oldest first: each with the number of the newest posting that it certainly
+        holds, which was settled when it was asked for."""
         self._posted = 0
         self._settled = 0
-        self._latest: deque[Posting] = deque()
+        self._latest: deque[tuple[Posting, dict[SpendKind, str]]] = deque()
         """Own postings, in order, that an answer from the record may not hold yet."""
         self._arrivals = 0
         self._told: OrderedDict[tuple[int, str, int], None] = OrderedDict()
@@ -163,11 +167,12 @@ class BudgetLedger:
             return
         self._posted += 1
         posting = Posting(self._today(), spend, self._posted)
-        self._latest.append(posting)
-        self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
-        cost = spend.cost
-        checked = [*self._checked(cost.endpoint_pk, cost.endpoint_name, spend.scope)]
-        subjects, first = _subjects(posting), first_of_day(posting.day)
+        cost, who = spend
+        subjects = spend_subjects(cost.endpoint_pk, cost.endpoint_name, who)
+        self._latest.append((posting, subjects))
+        self._record.post(posting).add_done_callback(partial(self._on_posted, posting))
+        checked = self._checked(subjects, posting.day)
+        first = first_of_day(posting.day)
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
                 continue
@@ -175,12 +180,20 @@ class BudgetLedger:
             if total is not None and total.read_at is not None:
                 total.add(cost)
         for one in checked:
-            self._watch(*one, spend.scope)
+            self._watch(*one, who)
 
     @property
     def is_idle(self) -> bool:
         """As :attr:`agent.llm.spending.SpendGate.is_idle`."""
         return not self._record.live.current.budgets
+
+    def foresee(self, who: SpendScope) -> None:
+        """Read with what is about to be put on record the sums that a call for ``who`` will count
+        against, so that it need not wait for a transaction of its own. Returns at once."""
+        subjects = spend_subjects(None, "", who)
+        for _terms, wanted in self._checked(subjects, self._today()):
+            if not self._is_known(wanted):
+                self._read(wanted)
 
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
         """As :meth:`agent.llm.spending.SpendGate.hold`."""
@@ -207,7 +220,8 @@ class BudgetLedger:
     ) -> list[_Checked]:
         """The budgets that a call counts against, of which all sums are known now."""
         checked = []
-        for terms, wanted in self._checked(endpoint.pk, endpoint.name, who):
+        subjects = spend_subjects(endpoint.pk, endpoint.name, who)
+        for terms, wanted in self._checked(subjects, self._today()):
             if terms.environment:
                 if not self._is_known(wanted):
                     self._read(wanted)  # for the messages that come; no call waits for it
@@ -229,18 +243,20 @@ class BudgetLedger:
         return Hold(list(dict.fromkeys(held)))
 
     def _checked(
-        self, endpoint_pk: int | None, endpoint_name: str, who: SpendScope
-    ) -> Iterator[tuple[BudgetTerms, SumRange]]:
-        """The budgets that a call counts against, each with the sum that it bounds."""
-        self._obey()
+        self, subjects: Mapping[SpendKind, str], day: str
+    ) -> list[tuple[BudgetTerms, SumRange]]:
+        """The budgets that a call for all of these counts against, each with the sum that it
+        bounds."""
+        if self._record.live.current.budgets is not self._budgets:
+            self._obey()
         if not self._budgets:
-            return
-        first = first_of_day(self._today())
-        subjects = spend_subjects(endpoint_pk, endpoint_name, who)
-        for terms in self._budgets:
-            subject = subjects.get(terms.kind)
-            if subject is not None and terms.subject in ("", subject):
-                yield terms, SumRange(terms.kind, subject, period_start(terms.period, first))
+            return []
+        first = first_of_day(day)
+        return [
+            (terms, SumRange(terms.kind, subject, period_start(terms.period, first)))
+            for terms in self._budgets
+            if (subject := subjects.get(terms.kind)) is not None and terms.subject in ("", subject)
+        ]
 
     def _is_over(self, one: _Checked, endpoint: Endpoint, who: SpendScope) -> bool:
         """Whether a call may not be made because of what is spent of one budget."""
@@ -319,8 +335,6 @@ class BudgetLedger:
         """Follow the settings. What is known of sums may be of kinds that were not
         kept."""
         loaded = self._record.live.current.budgets
-        if loaded is self._budgets:
-            return
         if loaded != self._budgets:
             for total in self._sums.values():
                 total.read_at = None
@@ -363,7 +377,7 @@ class BudgetLedger:
             self._make_room()
         if total.reading is None:
             total.reading = self._record.submit_batched(self._record.spend_book.post, wanted)
-            self._readers += 1
+            self._readings[total.reading] = self._settled
             total.reading.add_done_callback(lambda done: self._on_read(wanted, total, done))
         return total.reading
 
@@ -377,12 +391,13 @@ class BudgetLedger:
     def _on_read(
         self, wanted: SumRange, total: RunningSum, done: "asyncio.Future[SpentAnswer | None]"
     ) -> None:
-        self._readers -= 1
+        self._readings.pop(done, None)
         total.reading = None
         if not done.cancelled() and done.exception() is None and (answer := done.result()):
             total.spent = Counter({TOKENS: answer.spent.tokens}) + Counter(answer.spent.costs)
-            for posting in self._latest:
-                if posting.number > answer.number and _is_in(wanted, posting):
+            for posting, subjects in self._latest:
+                is_later = posting.number > answer.number and posting.day >= wanted.first_day
+                if is_later and subjects.get(wanted.kind) == wanted.subject:
                     total.add(posting.spend.cost)
             total.read_at = self._clock()
             total.wake()
@@ -396,7 +411,8 @@ class BudgetLedger:
         self._forget_settled()
 
     def _forget_settled(self) -> None:
-        while not self._readers and self._latest and self._latest[0].number <= self._settled:
+        held = next(iter(self._readings.values()), self._settled)
+        while self._latest and self._latest[0][0].number <= held:
             self._latest.popleft()
 
 
@@ -413,13 +429,3 @@ def _remember(known: OrderedDict[K, V], key: K, value: V) -> None:
     known[key] = value
     if len(known) > REMEMBERED_ALARMS:
         known.popitem(last=False)
-
-
-def _subjects(posting: Posting) -> dict[SpendKind, str]:
-    cost, who = posting.spend
-    return spend_subjects(cost.endpoint_pk, cost.endpoint_name, who)
-
-
-def _is_in(wanted: SumRange, posting: Posting) -> bool:
-    """Whether a sum from a day on holds a posting."""
-    return posting.day >= wanted.first_day and _subjects(posting).get(wanted.kind) == wanted.subject

@@ -147,7 +147,7 @@ class Runtime:
         conversations = self._build_conversations(outbox, actions)
         conversations.names = source
         conversations.decide_requests = lambda *said: self.requests.obey(*said)
-        self.inbox = Inbox(self.record, conversations)
+        self.inbox = Inbox(self.record, conversations, self._budgets.foresee)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from agent.domain.types import ChatAddress, is_playground
 from agent.record.chats.sessions import find_title, name_chat
@@ -63,6 +64,7 @@ class GroupNames:
         self._waiting: dict[str, deque[ChatAddress]] = {}
         self._names: dict[ChatAddress, str] = {}
         self._tasks = KeptTasks()
+        self._is_closed = False
 
     def connected(self, account: str) -> None:
         """What was asked on the connection before may be asked again."""
@@ -78,12 +80,19 @@ class GroupNames:
         if chat in asked or chat in self._names or len(asked) >= MOST_ASKED:
             return
         asked.add(chat)
+        # Together with the message that came from there.
+        self._record.submit(find_title, chat).add_done_callback(partial(self._on_found, chat))
+
+    def _on_found(self, chat: ChatAddress, found: "asyncio.Future[str]") -> None:
+        if self._is_closed or found.cancelled() or found.exception() or found.result():
+            return
         self._waiting.setdefault(chat.account, deque()).append(chat)
         if chat.account not in self._tasks:
             self._tasks.begin(self._work(chat.account), "names", chat.account)
 
     async def close(self) -> None:
         """Ask no more."""
+        self._is_closed = True
         await self._tasks.close()
 
     async def _work(self, account: str) -> None:
@@ -92,9 +101,8 @@ class GroupNames:
             while waiting:
                 chat = waiting.popleft()
                 with log_errors(logger, "The name of a group could not be found out"):
-                    if not await self._record.submit(find_title, chat):
-                        await self._ask(chat)
-                        await asyncio.sleep(PAUSE_SECONDS)
+                    await self._ask(chat)
+                    await asyncio.sleep(PAUSE_SECONDS)
         finally:
             del self._tasks[account]
             self._waiting.pop(account, None)

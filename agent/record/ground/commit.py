@@ -15,7 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 from django.utils import timezone
 
 from agent.domain.errors import ClaimLost
@@ -367,6 +375,7 @@ class GroupCommit:
             if is_marked:
                 self._marks.prepare()
             with transaction.atomic():
+                statements.here.database = connections[DEFAULT_DB_ALIAS]
                 this.perform([request for request in batch if not request.is_decided])
                 if is_marked:
                     this.mark = self._marks.write_mark()
@@ -382,6 +391,8 @@ class GroupCommit:
                 raise
         else:
             this.decide()
+        finally:
+            statements.here.database = None
 
     def _resolve(self) -> None:
         """Find out whether a COMMIT without an answer took effect. Raises a database error if that

@@ -13,6 +13,7 @@ themselves, unless somebody listens to what is executed. Its errors are Django's
 import json
 import re
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -36,6 +37,16 @@ _JSON = {
     "json_build_array(": "json_array(",
     "::text": "",
 }
+
+
+class _Here(threading.local):
+    """What the transaction of this thread is in, where that is known: to look it up takes as long
+    as a small statement."""
+
+    database: Any = None
+
+
+here = _Here()
 
 
 class _Form(NamedTuple):
@@ -97,7 +108,7 @@ class Statement:
 
     def many(self, rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Any]]:
         """Run for ``rows``, many with one statement; what it returns, in any order."""
-        db, found = connections[DEFAULT_DB_ALIAS], list[Sequence[Any]]()
+        db, found = here.database or connections[DEFAULT_DB_ALIAS], list[Sequence[Any]]()
         for some in _portions(rows):
             form = self._forms.get((db.vendor, len(some))) or self._compile(db.vendor, len(some))
             given = [row[name] for row in some for name in form.names]
@@ -300,6 +311,19 @@ find_claimable = Statement("""
     FROM agent_message AS message JOIN agent_chatsession AS session ON session.id = session_id
     WHERE account = %(account)s AND message.direction = 'in'
       AND message.state IN ('waiting', 'running') AND claimed_by <> %(process)s
+    LIMIT 1
+""")
+
+find_by_hand = Statement("""
+    SELECT id FROM agent_message
+    WHERE state = 'pending' AND direction = 'out' AND author IS NOT NULL LIMIT 1
+""")
+
+#: One that is worked on before a message of its chat; not an event that gathers others.
+find_earlier = Statement("""
+    SELECT id FROM agent_message
+    WHERE session_id = %(session)s AND id < %(message)s AND direction = 'in'
+      AND state IN ('waiting', 'running') AND NOT (state = 'waiting' AND reason = 'event')
     LIMIT 1
 """)
 

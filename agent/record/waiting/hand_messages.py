@@ -23,6 +23,7 @@ from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message, Run, ServerProcess
 from agent.record.chats.chat_record import find_address
 from agent.record.chats.own_messages import find_history_run
+from agent.record.ground import statements
 from agent.record.runs.recorded_answers import RecordedAnswerMessage
 from agent.record.runs.replies import FORWARD, SendResult
 from agent.record.sums.activity import count_messages
@@ -121,6 +122,8 @@ def find_temp_group(session: ChatSession) -> str:
 def claim_hand_messages(process_id: str) -> list[HandBatch]:
     """Take what is to be sent, oldest first. Two processes never get the same message. What is
     sent again waits until its run is over, which says of it how it ended."""
+    if not statements.find_by_hand.rows():
+        return []  # as nearly always
     living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     waiting = Message.objects.filter(
         ~Q(claimed_by__in=living), state=State.PENDING, direction=Direction.OUT

@@ -382,6 +382,4 @@ def remove_processes(process_id: str) -> None:
 def is_next_in_session(message_pk: int, session_pk: int) -> bool:
     """Whether, for (a message, its session), no earlier message of the session is still being
     worked on. Nobody waits for an event that gathers others."""
-    earlier = Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk)
-    gathers = Q(reason=Message.Reason.EVENT, state=State.WAITING)
-    return not earlier.exclude(gathers).exists()
+    return not statements.find_earlier.rows(message=message_pk, session=session_pk)

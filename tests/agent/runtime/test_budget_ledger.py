@@ -387,3 +387,27 @@ async def test_the_outcome_of_an_earlier_call_has_a_reserve(record):
             (await held(gate, 150)).release()
             with pytest.raises(BudgetSpent):
                 await held(gate, 151)
+
+
+async def test_a_sum_that_is_foreseen_is_read_with_what_is_put_on_record_then(record):
+    await budget()
+    gate = await ledger(record)
+    with spending_for(**ANN):
+        gate.foresee(scope.get())
+        await record.submit(int)
+        hold = asyncio.create_task(held(gate))
+        await asyncio.sleep(0)
+        assert hold.done()  # without asking the record
+
+
+async def test_what_every_reading_holds_is_forgotten_also_where_one_is_always_under_way(record):
+    await budget()
+    gate = await ledger(record)
+    for number in range(20):
+        with spending_for(**ANN):
+            spend(gate, 1)
+            posted = record.submit(int)
+            await asyncio.sleep(0)  # the database thread takes what waits
+            gate.foresee(replace(scope.get(), person=f"onebot:10001/{number}"))
+            await posted
+    assert len(gate._latest) < 5

@@ -37,6 +37,7 @@ class Client(OneBotClient):
 
 async def until_idle(names: GroupNames) -> None:
     async with asyncio.timeout(PATIENCE):
+        await names._record.submit(int)  # after what was looked for on record
         while names._tasks:
             await asyncio.gather(*names._tasks.values())
 
