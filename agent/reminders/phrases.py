@@ -136,6 +136,7 @@ _EVERY_WORDS = {
 }
 _TAIL = "(?:之后|以后|过后|后| later| from now|之前|以前|前| ago)?"
 _YEAR = r"(?:,? (?P<year>\d{4})(?![\d:]))?"
+_SPAN_UNIT = "|".join(_SPAN_UNITS.values())
 _COMPONENTS = "".join(
     rf"(?: ?(?:and |, ?|零|又)?(?P<{unit}>{N}) ?(?:{words})(?![a-z]))?"
     for unit, words in _SPAN_UNITS.items()
@@ -198,10 +199,8 @@ def _relative_clock(m: re.Match[str]) -> Said:
 
 
 def _span(m: re.Match[str]) -> Said:
-    # Nothing where a number has no unit: ``过一会儿``, ``in a bit``.
     sign = -1 if _AGO.search(m[0]) else 1
-    span = {unit: sign * to_number(n) for unit, n in m.groupdict().items() if n}
-    return {"span": span} if span else {}
+    return {"span": {unit: sign * to_number(n) for unit, n in m.groupdict().items() if n}}
 
 
 def _minutes(m: re.Match[str], minutes: int) -> Said:
@@ -366,7 +365,7 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
         for part, words in PART_WORDS.items()
     ],
     "span": [
-        (rf"{_IN}(?={N}){_COMPONENTS}{_TAIL}", _span),
+        (rf"{_IN}(?={N} ?(?:{_SPAN_UNIT})(?![a-z])){_COMPONENTS}{_TAIL}", _span),
         (
             rf"{_IN}({N}) fortnights?(?![a-z]){_TAIL}",
             lambda m: {"span": {"weeks": (-2 if _AGO.search(m[0]) else 2) * to_number(m[1])}},
@@ -437,7 +436,7 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
             f"(?:(?:every week|weekly) on |every |each ){D}s?(?![a-z]){_MORE_DAYS}",
             _weekdays,
         ),
-        (f"(?:on )?{D}s(?<=days)(?![a-z]){_MORE_DAYS}", _weekdays),
+        (f"(?:on )?{D}s(?<=days)(?![a-z]){_MORE_DAYS}(?: only(?![a-z]))?", _weekdays),
         (f"(?:every )?{D} ?(?:to|through|-|–) ?{D}(?![a-z])", _weekday_range),
         (
             f"every other (?P<name>{D})(?![a-z])",
@@ -461,7 +460,7 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
     "no_holidays": [
         (
             r"\(?(?:法定)?节?假日(?:除外|不算)\)?|除了?(?:法定)?节?假日(?:以外|之外|外)?"
-            "|(?:except|excluding)(?: on)?(?: public)? holidays",
+            f"|{_BUT}(?: public)? holidays",
             lambda _: {"no_holidays": True},
         )
     ],

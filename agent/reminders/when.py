@@ -98,16 +98,27 @@ def _find_phrases(text: str) -> tuple[Said, int]:
             reason = Unclear.TWO_TIMES if slot in {"clock", "part"} else Unclear.QUALIFIED
             raise UnclearTime(reason, words=text[:place])
         if is_next:
-            if slot != "every" or not (both := merge_repeats(said, read(match))):
+            if slot != "every" or "every" not in said or not _is_repeat(match, said, read(match)):
                 break
-            said["every"] = both
-            end = place
+            if (both := merge_repeats(said, read(match))) is None:
+                raise UnclearTime(Unclear.QUALIFIED, words=text[:place])
+            said["every"], end = both, place
             continue
         said |= (new := read(match))
         end = place if new or match[0] in _CALLS else end
     if said and (words := find_qualifier(text[end:], said)):
         raise UnclearTime(Unclear.QUALIFIED, words=text[:end] + words)
     return said, end
+
+
+def _is_repeat(match: re.Match[str], said: Said, new: Said) -> bool:
+    # Whether a second repeat is meant as one: a text may begin with ``每日一题`` or ``周一的例会``.
+    text, end = match.string, match.end()
+    if _BREAK.match(text, end) or ("BYDAY" in said["every"] and "clock" not in said):
+        return True
+    if "BYDAY" in new["every"] and text[end] != "的":
+        raise UnclearTime(Unclear.QUALIFIED, words=text[:end])
+    return False
 
 
 def _find_longest(text: str, place: int, only: str | None = None) -> Phrase | None:

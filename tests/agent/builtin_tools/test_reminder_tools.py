@@ -170,10 +170,15 @@ async def test_an_end_that_is_said_with_a_time_is_the_end_of_the_rule(desk: Desk
 
 
 async def test_a_task_repeats_every_ten_minutes_at_most(desk: Desk):
-    often = {"text": "x", "when": "PT1H", "kind": "task", "repeat": "FREQ=MINUTELY;INTERVAL=9"}
+    often: dict[str, Any] = {
+        "text": "x",
+        "when": "PT1H",
+        "kind": "task",
+        "repeat": "FREQ=MINUTELY;INTERVAL=9",
+    }
     assert "600" in refused(await desk.call("set_reminder", **often))
     row = await desk.set(**often | {"repeat": "FREQ=MINUTELY;INTERVAL=10"})
-    often_again = {"number": row.pk, "repeat": "FREQ=MINUTELY;INTERVAL=9"}
+    often_again: dict[str, Any] = {"number": row.pk, "repeat": "FREQ=MINUTELY;INTERVAL=9"}
     assert "600" in refused(await desk.call("change_reminder", **often_again))
     assert (await desk.call("change_reminder", OWNER, **often_again)).success
     assert "60" in refused(
@@ -182,12 +187,12 @@ async def test_a_task_repeats_every_ten_minutes_at_most(desk: Desk):
 
 
 async def test_a_task_that_is_due_sets_none_that_is_due_soon(desk: Desk):
-    soon = {"text": "x", "when": "PT9M", "kind": "task", "reason": "reminder"}
+    soon: dict[str, Any] = {"text": "x", "when": "PT9M", "kind": "task", "reason": "reminder"}
     assert "10" in refused(await desk.call("set_reminder", **soon))
     later = await desk.set(**soon | {"when": "PT11M"})
     assert later.kind == "task"
     assert (await desk.set(**soon | {"kind": "text"})).kind == "text"
-    sooner = {"number": later.pk, "when": "PT1M", "reason": "reminder"}
+    sooner: dict[str, Any] = {"number": later.pk, "when": "PT1M", "reason": "reminder"}
     assert "10" in refused(await desk.call("change_reminder", **sooner))
     assert (await desk.call("set_reminder", OWNER, **soon)).success
     assert (await desk.call("set_reminder", **soon | {"reason": "mentioned"})).success
