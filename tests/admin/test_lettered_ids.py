@@ -6,12 +6,23 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agent.llm.spending import CallCost, Spend, SpendScope
-from agent.models import Budget, ChatGrant, ChatSession, ErasureReceipt, Manners, Message, Reminder
+from agent.models import (
+    Budget,
+    ChatGrant,
+    ChatSession,
+    ErasureReceipt,
+    Manners,
+    Message,
+    Reminder,
+    RequestRule,
+)
 from agent.record.sums.spendings import DatedSpend, add_spending
 from onebot.models import Bot
 from tests.admin.record import chat, faults, logged_in, page, said
 from tests.admin.test_budgets import FORM as BUDGET
 from tests.admin.test_manners import form as manners_form
+from tests.admin.test_reminders import form as reminder_form
+from tests.admin.test_search import of_kind
 from tools.local_time import current_day
 from tools.models import ToolConfig
 
@@ -37,12 +48,16 @@ def test_forms_take_them_as_owners_in_lists_scopes_and_tools(browser: Client):
     lists = dict.fromkeys(("allowed_people", "denied_people", "listed_people"), f"{ONE}, {OTHER}")
     scope = {"account": BOT, "chat_kind": "group", "chats": f"group:{GROUP}"}
     assert faults(browser, "/admin/agent/manners/add/", manners_form(**lists, **scope)) == {}
+    wanted = {"name": "friends", "position": 1, "action": "wait", **scope}
+    listed = {"people": f"{ONE} onebot:{OTHER}", "groups": GROUP}
+    assert faults(browser, "/admin/agent/requestrule/add/", wanted | listed) == {}
     tool = ToolConfig(name="any", allowed="people", allowed_ids=f"{ONE} group:{GROUP}")
     tool.full_clean()
     bot.refresh_from_db()
-    row = Manners.objects.get()
+    row, rule = Manners.objects.get(), RequestRule.objects.get()
     assert bot.owner_ids == {ONE, OTHER}
     assert (row.account, row.chat_keys) == (BOT, (f"group:{GROUP}",))
+    assert rule.listed == {ONE, OTHER}
     assert row.denied_people.split(", ") == [ONE, OTHER]
 
 
@@ -62,12 +77,20 @@ def test_what_one_spends_is_bounded_by_a_budget_and_shown_by_name(browser: Clien
     assert "木木" in page(browser, "/admin/spending/")
 
 
+def test_a_reminder_mentions_one_and_names_nobody_who_set_it(browser: Client, group):
+    wanted = reminder_form(group, mention=ONE, set_by="")
+    assert faults(browser, "/admin/agent/reminder/add/", wanted) == {}
+    assert Reminder.objects.get().mention == ONE
+
+
 def test_a_person_is_found_by_the_id_and_has_a_page(browser: Client, group):
     for query in (ONE, "木木"):
         found = page(browser, f"/admin/people/?q={query}")
         assert f'href="{PERSON}"' in found
         assert OTHER not in found
     assert "Garden" in page(browser, PERSON)
+    assert of_kind(browser, "person", ONE) == ["木木"]
+    assert of_kind(browser, "chat", GROUP) == ["Garden"]
 
 
 def test_a_chat_is_exported_to_those_who_have_a_part_in_it(group):
