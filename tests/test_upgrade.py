@@ -1,5 +1,6 @@
 """``make upgrade``, in a clone that is one commit behind."""
 
+import fcntl
 import json
 import shutil
 import sqlite3
@@ -16,6 +17,12 @@ MIGRATION = """from django.db import migrations
 class Migration(migrations.Migration):
     dependencies = [("frostproject", "0005_seen_alerts")]
     operations = [migrations.RunSQL("CREATE TABLE brought_along (word text)"), {last}]
+"""
+#: The end of a file that has the later version fail: one of its checks, and its start.
+CHECK = """
+if sys.argv[1:2] == ["check"]:
+    sys.exit("a check of the later version")
+main()
 """
 MAKEFILE = "install:\n\t@true\n"  # the packages here are those of the tests
 
@@ -100,6 +107,38 @@ def test_where_a_migration_fails_code_and_rows_are_those_of_before(clone: Clone)
     assert not (clone.database.parent / "upgrade").exists()
 
 
+@pytest.mark.parametrize(
+    ("file", "code", "words"),
+    [
+        ("manage.py", CHECK, "a check of the later version"),
+        ("frostproject/asgi.py", "raise SystemExit(3)", "did not become ready"),
+    ],
+    ids=["check", "start"],
+)
+def test_where_a_check_or_the_start_fails_the_migrated_database_is_that_of_before(
+    clone: Clone, file: str, code: str, words: str
+):
+    sh(clone.origin, "git", "reset", "--quiet", "--hard", clone.first)
+    path = clone.origin / file
+    path.write_text(path.read_text().replace('if __name__ == "__main__":\n    main()', "") + code)
+    clone.migrate_to("migrations.RunSQL(\"DELETE FROM auth_group WHERE name = 'kept'\")")
+    before, said = clone.tables(), clone.upgrade()
+    assert "migrated: the database" in said, said
+    assert words in said
+    assert "status 1" in said
+    assert (clone.head, clone.tables()) == (clone.first, before)
+    assert not (clone.database.parent / "upgrade").exists()
+
+
+def test_it_refuses_while_a_server_works_on_the_database(clone: Clone):
+    with Path(f"{clone.database}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = clone.upgrade()
+    assert "stop it first" in said, said
+    assert "status 1" in said
+    assert clone.head == clone.first
+
+
 def test_on_postgresql_rows_that_an_applied_migration_changed_are_those_of_before(
     tmp_path: Path, postgres_url: str
 ):
@@ -136,6 +175,7 @@ def test_one_that_was_killed_goes_back_first_and_then_on(clone: Clone):
         rows.execute("CREATE TABLE half_done (word text)")
     rows.close()
     (clone.here / "manage.py").write_text("# half of a file")
+    sh(clone.origin, "git", "reset", "--quiet", "--hard", clone.first)
     newest = clone.migrate_to('migrations.RunSQL("SELECT 1")')
     copy = (folder / "database.sqlite3").stat().st_ino
     said = clone.upgrade()

@@ -300,7 +300,7 @@ def address(run: MessageRun, parts: list[MessagePart]) -> list[MessagePart]:
         return address_answer(parts, pending.message, run.active.persona, run.active.manners)
     if run.message.chat.kind == "group":
         people += pending.reminder.mention if pending.reminder else ()
-        about = pending.rule.mentioned(run.message.chat.account) if pending.rule else ()
+        about = pending.rule.mentioned(run.message.chat) if pending.rule else ()
         people += [one for one in about if one != ANONYMOUS]
     if people and parts[0].type == "plain":
         parts = [replace(parts[0], text=f" {parts[0].text}"), *parts[1:]]

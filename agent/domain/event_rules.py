@@ -16,6 +16,7 @@ from agent.domain.answer_parts import may_be_person
 from agent.domain.errors import pick_sentence
 from agent.domain.events import ChatNotice, EventKind
 from agent.domain.reminders import pick_language
+from agent.domain.types import ChatAddress
 from tools.text.fences import FenceKind, fence_values
 
 KEYWORD = "keyword"
@@ -117,10 +118,12 @@ class FiredRule:
         """Those whose names are said."""
         return self.people[:MOST_NAMED]
 
-    def mentioned(self, account: str) -> list[str]:
-        """Whom the message mentions: people alone, and not the account itself."""
+    def mentioned(self, group: ChatAddress) -> list[str]:
+        """Whom the message mentions: people alone, with ids like that of the group, and not the
+        account itself."""
         people = self.named if self.mention else ()
-        return [one for one in people if one != account and may_be_person(one, account)]
+        others = (one for one in people if one != group.account)
+        return [one for one in others if may_be_person(one, group.peer_id)]
 
     def to_raw(self) -> dict[str, Any]:
         """As the message keeps it."""

@@ -3,14 +3,16 @@
 import csv
 import io
 import json
+from datetime import datetime, timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.http.response import StreamingHttpResponse
 from django.test import Client
+from django.utils import timezone
 
 from agent.admin.chats import sessions
-from agent.models import ChatGrant, ChatSession, OperatorAct
+from agent.models import ChatGrant, ChatSession, OperatorAct, Reminder
 from tests.admin.record import answered, chat, logged_in, said
 
 
@@ -44,6 +46,24 @@ async def test_jsonl_has_one_object_a_message_in_order(owner, session, monkeypat
     rows = [json.loads(line) for line in text.splitlines()]
     assert [row["text"] for row in rows] == ["=1+1", "第一行\n# 第二行"]
     assert (await OperatorAct.objects.aget()).kind == "export"
+
+
+async def test_what_is_still_to_be_said_stands_at_the_end(owner, session):
+    due = timezone.now() + timedelta(days=1)
+    rows = ("tea", "waiting", "FREQ=DAILY"), ("rest", "paused", ""), ("gone", "done", "")
+    for text, state, repeat in rows:
+        fields = {"text": text, "state": state, "repeat": repeat, "set_by": "20001"}
+        await Reminder.objects.acreate(session=session, due_at=due, **fields)
+    lines = (await read(await sync_to_async(exported)(owner, session, "jsonl"))).splitlines()
+    told = [json.loads(line) for line in lines[2:]]
+    names = ("direction", "text", "state", "reason", "sender_id")
+    assert [tuple(row[name] for name in names) for row in told] == [
+        ("reminder", *row, "20001") for row in rows[:2]
+    ]
+    assert datetime.fromisoformat(told[0]["at"]) == due
+    for form in ("csv", "markdown"):
+        text = await read(await sync_to_async(exported)(owner, session, form))
+        assert ("tea" in text, "gone" in text) == (True, False)
 
 
 async def test_a_spreadsheet_computes_nothing_of_it(owner, session):

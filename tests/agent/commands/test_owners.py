@@ -5,11 +5,12 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.domain.endpoint import ModelRole
+from agent.domain.types import ChatAddress
 from agent.models import Budget, Manners, ModelEndpoint, Persona, PersonaChoice
 from agent.record.settings.manners import load_manners_table
 from agent.record.settings.timed_silences import CLOCK, end_silences
 from tests.agent.commands.conftest import OWNER, newest
-from tests.agent.talk import GROUP, PRIVATE, message
+from tests.agent.talk import GROUP, PRIVATE, give_owners, message
 from tools.models import ToolConfigChange
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,6 +37,26 @@ async def test_off_and_on_are_obeyed_from_the_next_message_on(room):
     assert "again" in await room.order("/on")
     assert "back" in await room.say("hi", mentions_bot=True)
     assert (await newest_change()).made_by == f"owner {OWNER} in group:30001"
+
+
+async def test_people_and_groups_of_official_bots_are_let_in_and_kept_out_like_others(room):
+    owner, person = "00FF" * 8, "A1B2C3D4E5F60718293A4B5C6D7E8F90"
+    give_owners(room.record.live, owner)
+    chat = ChatAddress("10001", "group", "F00D5678" * 4)
+
+    async def asked() -> bool:
+        return "yes" in await room.say("hi", chat, sender_id=person, mentions_bot=True)
+
+    room.model.answers = ["yes"] * 3
+    assert await asked()
+    assert person in await room.say(f"/deny [@{person}]", chat, sender_id=owner)
+    assert not await asked()
+    assert owner in await room.say(f"/deny {owner}", chat, sender_id=owner)  # refused
+    assert person in await room.say(f"/allow {person}", chat, sender_id=owner)
+    assert await asked()
+    private = ChatAddress("10001", "private", owner)
+    assert chat.peer_id in await room.say(f"/deny group:{chat.peer_id}", private, sender_id=owner)
+    assert not await asked()
 
 
 async def test_off_for_some_time_ends_by_itself(room):

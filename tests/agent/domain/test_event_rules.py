@@ -1,5 +1,6 @@
 """Rules of events: what is said for whom, and which events are nobody's business."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_of_many_some_are_named_and_all_are_counted():
     rule = fired("欢迎 {name}", people=people, count=count, mention=True)
     said = rule.fill({}, "")
     assert said.endswith(f"、{MOST_NAMED} 等 600 人")
-    assert len(rule.mentioned(ACCOUNT)) == MOST_NAMED
+    assert len(rule.mentioned(GROUP)) == MOST_NAMED
 
 
 def test_people_are_counted_once():
@@ -138,8 +139,15 @@ def test_people_are_counted_once():
 
 def test_only_people_are_mentioned():
     rule = fired(people=(ACCOUNT, "all", "0x", "20001"), mention=True)
-    assert rule.mentioned(ACCOUNT) == ["20001"]
-    assert fired(people=("20001",)).mentioned(ACCOUNT) == []
+    assert rule.mentioned(GROUP) == ["20001"]
+    assert fired(people=("20001",)).mentioned(GROUP) == []
+
+
+def test_in_a_group_whose_id_is_no_number_people_are_mentioned_whose_ids_are_none():
+    """Whatever that of the account is: a bridge may leave that a number."""
+    group, person = replace(GROUP, peer_id="F00D5678" * 4), "A1B2C3D4" * 4
+    rule = fired(people=(person, "all"), mention=True)
+    assert (rule.mentioned(group), rule.mentioned(GROUP)) == ([person], [])
 
 
 def test_what_a_message_keeps_is_read_back_and_others_keep_nothing():

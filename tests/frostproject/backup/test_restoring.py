@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,9 +14,17 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
-from django.utils import translation
+from django.utils import timezone, translation
 
-from agent.models import ChatSession, Installation, Message, ModelEndpoint, Note
+from agent.models import (
+    AlertRoute,
+    ChatSession,
+    Installation,
+    Message,
+    ModelEndpoint,
+    Note,
+    Reminder,
+)
 from frostproject.backup import belongings, daily, saving
 from frostproject.backup.saving import save
 from frostproject.configuration.env import parse_dotenv
@@ -60,6 +69,16 @@ def said_last(text: str, message_id: str) -> int:
     return story.incoming(chat, text, Message.State.SILENT, message_id=message_id).pk
 
 
+def remind_later() -> datetime:
+    """When the chat is reminded next, of a rule."""
+    due = timezone.now() + timedelta(days=1)
+    rule = {"repeat": "FREQ=DAILY", "set_by": story.PERSON, "mention": story.PERSON}
+    Reminder.objects.create(
+        session=ChatSession.objects.latest("pk"), text="tea", due_at=due, **rule
+    )
+    return due
+
+
 @pytest.mark.parametrize("way", ["sqlite-sqlite", "sqlite-postgresql", "postgresql-sqlite"])
 def test_everything_is_there_again(way, tmp_path, sealed_with, request):
     source, target = (
@@ -70,6 +89,8 @@ def test_everything_is_there_again(way, tmp_path, sealed_with, request):
     with at(old, source):
         live_there(old)
         Secret.objects.create(name="weather", sealed=encrypt(KEY))
+        AlertRoute.objects.create(name="phone", sealed_address=encrypt(KEY))
+        due = remind_later()
         gone = said_last("gone", "77")
         Message.objects.filter(pk=gone).delete()
         call_command("backup", str(file), sealed_with)
@@ -83,7 +104,9 @@ def test_everything_is_there_again(way, tmp_path, sealed_with, request):
         assert oct((new / "secret_key").stat().st_mode)[-3:] == "600"
     with at(new, target):
         assert Secret.objects.get(name="weather").value == KEY
-        assert all(before[name] for name in ("agent.message", "agent.run", "auth.user"))
+        assert AlertRoute.objects.get(name="phone").address == KEY
+        assert [name for name, rows in before.items() if not rows] == []
+        assert list(Reminder.objects.filter(next_at=due).values_list("text")) == [("tea",)]
         assert Note.objects.filter(text=story.NOTE).exists()
         assert said_last("new", "78") == gone + 1  # no number is given twice
     assert oct(file.stat().st_mode)[-3:] == "600"
@@ -159,6 +182,7 @@ def test_without_a_passphrase_no_key_is_in_the_file_and_what_is_missing_is_named
         Secret.objects.create(name="weather", sealed=encrypt(KEY))
         address = f"https://bot:{KEY}@models.example.org/v1"
         ModelEndpoint.objects.create(name="own", base_url=address, model="m")
+        AlertRoute.objects.create(name="phone", sealed_address=encrypt(KEY))
         call_command("backup", str(tmp_path / "a.zip"), "--without-keys")
         held = b"".join(read(tmp_path / "a.zip").values())
         secret = (tmp_path / "old" / "secret_key").read_bytes()
@@ -171,7 +195,7 @@ def test_without_a_passphrase_no_key_is_in_the_file_and_what_is_missing_is_named
         assert (tmp_path / "new" / "http_api_token").read_text() == "token-of-new"
         assert AuthenticatorApp.objects.exists()
     said = capsys.readouterr().out
-    assert all(one in said for one in ("UPSTREAM_API_KEY", "weather", "own", "(olga)"))
+    assert all(one in said for one in ("UPSTREAM_API_KEY", "weather", "own", "phone", "(olga)"))
 
 
 def test_what_a_running_server_was_answering_is_not_answered_a_second_time(tmp_path, monkeypatch):

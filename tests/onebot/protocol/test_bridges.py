@@ -34,6 +34,16 @@ JOINED = (
     '{"time":1700,"self_id":84212723105,"post_type":"notice","notice_type":"group_increase",'
     '"operator_id":27691963558,"group_id":14888533423}'
 )
+#: Of another bridge, which names the ids that QQ gave beside its own.
+APP, QQ_GROUP = "102000001", "F00D5678F00D5678F00D5678F00D5678"
+NAMED_TWICE = (
+    '{"raw_message":"[CQ:at,qq=102000001] weather","message_id":417,"group_id":2750113641,'
+    '"message_type":"group","post_type":"message","self_id":102000001,"sender":{"nickname":"",'
+    '"tiny_id":"","user_id":1880923567,"role":"member"},"sub_type":"normal","time":1795937400,'
+    '"avatar":"https://q.qlogo.cn/qqapp/x/640","message":"[CQ:at,qq=102000001] weather",'
+    '"message_seq":0,"font":0,"user_id":1880923567,"real_message_type":"group",'
+    f'"real_user_id":"{OPENID}","real_group_id":"{QQ_GROUP}"}}'
+)
 
 
 def decoded(text: str, **changes: object) -> Any:
@@ -94,6 +104,19 @@ def test_people_and_groups_may_be_letters_and_digits():
     assert ([one.user_id for one in said.mentions], said.quoted_id) == ([OPENID], "R-1_x")
     event = decoded(IN_GROUP, self_id=OPENID, message=mention)
     assert to_incoming(event, OPENID, from_other_bot=False).mentions_bot
+
+
+@pytest.mark.parametrize(
+    ("person", "group", "number"),
+    [(1880923567, 2750113641, 417), (OPENID, QQ_GROUP, "R-417"), ("1880923567", QQ_GROUP, "417")],
+)
+def test_ids_count_that_the_bridge_takes_back_and_not_those_beside_them(person, group, number):
+    event = decoded(NAMED_TWICE, user_id=person, group_id=group, message_id=number)
+    said = to_incoming(event, APP, from_other_bot=False)
+    ids = (said.sender_id, said.chat.peer_id, said.message_id)
+    assert ids == (str(person), str(group), str(number))
+    assert (said.spoken_text.strip(), said.mentions_bot) == ("weather", True)
+    assert (said.sender_role, said.sender_name, said.is_notice) == ("member", "", False)
 
 
 def test_ids_that_come_as_texts_of_digits_are_those_that_came_as_numbers():
