@@ -25,25 +25,47 @@ TAKEN = frozenset(
     }
 )
 CHATS = {"GroupMessage": "group:", "FriendMessage": "private:"}
+READ_OF_PROVIDER = frozenset(
+    {
+        *("id", "type", "key", "proxy", "api_base", "model", "model_config", "custom_headers"),
+        *("custom_extra_body", "enable", "timeout", "provider_source_id", "provider_type"),
+        "provider",
+    }
+)
+READ_OF_PLATFORM = frozenset(
+    {
+        *("reply_with_mention", "reply_with_quote", "id_whitelist", "enable_id_white_list"),
+        *("rate_limit", "segmented_reply"),
+    }
+)
+READ_OF_SETTINGS = frozenset({"default_provider_id", "fallback_chat_models", "default_personality"})
+READ_OF_PERSONA = frozenset(
+    {
+        *("persona_id", "system_prompt", "begin_dialogs", "tools", "name", "prompt"),
+        *("id", "created_at", "updated_at"),
+    }
+)
 SWITCHES = {"mention": "reply_with_mention", "quote": "reply_with_quote"}
 
 
 def read_astrbot(config: dict[str, Any], tables: Tables, found: Found) -> None:
     """What ``cmd_config.json`` and the tables of ``data_v4.db`` say."""
     settings = as_object(config.get("provider_settings"))
-    first = as_text(settings.get("default_provider_id"))
+    first, others = settings.get("default_provider_id"), settings.get("fallback_chat_models")
+    asked = [*as_texts(first), *as_texts(others)]
+    order = {name: place for place, name in reversed([*enumerate(asked)])}
     sources = {as_text(one.get("id")): one for one in as_objects(config.get("provider_sources"))}
-    # The model's row lies over its source's; the one that is asked first comes first.
+    # The model's row lies over its source's; they come in the order in which they are asked.
     rows = as_objects(config.get("provider"))
-    for one in sorted(rows, key=lambda row: as_text(row.get("id")) != first):
+    for one in sorted(rows, key=lambda row: order.get(as_text(row.get("id")), len(asked))):
         _read_provider(sources.get(as_text(one.get("provider_source_id")), {}) | one, found)
+    for name in sorted(sources.keys() - {as_text(one.get("provider_source_id")) for one in rows}):
+        found.leave(f"provider_sources {name}", _("no model there asks it"))
     _read_manners(config, found)
     _name_rest(config, settings, found)
     for row in tables.get("personas", []):
-        turns, tools = load_column(row, "begin_dialogs"), load_column(row, "tools")
-        read_persona(row | {"begin_dialogs": turns, "tools": tools}, found)
-        if load_column(row, "skills"):
-            found.leave(f"{as_text(row.get('persona_id'))}: skills", _("there are none here"))
+        lists = {name: load_column(row, name) for name in ("begin_dialogs", "tools", "skills")}
+        read_persona(row | lists, found)
     for one in as_objects(config.get("persona")):
         mapped = {"persona_id": one.get("name"), "system_prompt": one.get("prompt")}
         read_persona(one | mapped, found)
@@ -69,6 +91,7 @@ def _read_provider(row: dict[str, Any], found: Found) -> None:
         found.leave(f"{name}: key", _("it stands in the environment there; enter it here"))
     if as_text(row.get("proxy")):
         found.leave(f"{name}: proxy", _("calls go out directly here"))
+    found.leave_rest(name, row, READ_OF_PROVIDER)
     return found.add(
         Kind.ENDPOINT,
         name,
@@ -78,6 +101,7 @@ def _read_provider(row: dict[str, Any], found: Found) -> None:
         headers={key: as_text(one) for key, one in as_object(row, "custom_headers").items()},
         enabled=row.get("enable") is not False,
         timeout_seconds=as_text(row.get("timeout")),
+        extra_body=as_object(row, "custom_extra_body"),
     )
 
 
@@ -117,15 +141,16 @@ def _name_rest(config: dict[str, Any], settings: dict[str, Any], found: Found) -
     default = as_text(settings.get("default_personality"))
     other_form = _("there is no such setting in the same form; see “Manners”")
     chosen = _("“%s” is not made the default; choose on its page where it answers")
-    rest = ", ".join(sorted(name for name, value in config.items() if value and name not in TAKEN))
     for name, value, words in (
         ("admins_id", ", ".join(owners), _("owners; enter them on the account's page: %s")),
         ("default_personality", default, chosen),
         *((name, platform.get(name), other_form) for name in ("rate_limit", "segmented_reply")),
-        (rest, rest, _("settings that have no counterpart here")),
     ):
         if value:
             found.leave(name, words % value if "%s" in words else words)
+    found.leave_rest("", config, TAKEN)
+    found.leave_rest("platform_settings", platform, READ_OF_PLATFORM)
+    found.leave_rest("provider_settings", settings, READ_OF_SETTINGS)
 
 
 def read_persona(given: dict[str, Any], found: Found, name: str = "") -> None:
@@ -142,6 +167,7 @@ def read_persona(given: dict[str, Any], found: Found, name: str = "") -> None:
     pairs = [list(pair) for pair in zip(said[::2], said[1::2], strict=True)]
     prompt = as_text(given.get("system_prompt"))
     found.add(Kind.PERSONA, name, prompt=prompt, examples=pairs, **tools)
+    found.leave_rest(name, given, READ_OF_PERSONA)
 
 
 def read_servers(document: dict[str, Any], found: Found) -> None:

@@ -19,7 +19,10 @@ MAGIC = b"SQLite format 3\0"
 
 #: The columns that are read, by table; of a table without any only whether it holds something.
 TABLES: dict[str, tuple[str, ...]] = {
-    "personas": ("persona_id", "system_prompt", "begin_dialogs", "tools", "skills"),
+    "personas": (
+        *("persona_id", "system_prompt", "begin_dialogs", "tools", "skills"),
+        "custom_error_message",
+    ),
     **dict.fromkeys(("conversations", "cron_jobs", "platform_message_history"), ()),
     "model_providers": ("uuid", "name", "requester", "base_url", "api_keys"),
     "llm_models": (

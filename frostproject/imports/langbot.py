@@ -10,6 +10,8 @@ from frostproject.imports.plan import Found, Kind
 
 #: Ends of the names of requesters that speak OpenAI's chat completions, or do beside their own.
 COMPATIBLE = ("chat-completions", "ollama-chat")
+READ_OF_TRIGGER = ("group-respond-rules", "access-control")
+READ_OF_RULES = ("random", "at", "regexp", "prefix")
 OWN_ADDRESSES = {"openai-chat-completions": "https://api.openai.com/v1"}
 
 
@@ -84,6 +86,7 @@ def _read_pipeline(
         return found.leave(f"{name}: trigger", _("no bot uses this pipeline"))
     _read_rules(name, as_object(config, "trigger", "group-respond-rules"), found)
     _read_access(name, as_object(config, "trigger", "access-control"), found)
+    found.leave_rest(f"{name}: trigger", as_object(config, "trigger"), READ_OF_TRIGGER)
     for part in ("safety", "output"):
         if config.get(part):
             found.leave(
@@ -104,6 +107,7 @@ def _read_agent(name: str, agent: dict[str, Any], names: dict[str, str], found: 
         prompt="\n\n".join(filter(None, of_system)),
         endpoints=[names[one] for one in wanted if one in names],
     )
+    found.leave_rest(f"{name}: ai", agent, ("prompt", "model"))
     if len(of_system) < len(said):
         found.leave(f"{name}: prompt", _("only what its system messages say is taken over"))
 
@@ -123,6 +127,7 @@ def _read_rules(name: str, rules: dict[str, Any], found: Found) -> None:
         field: value for field, value in values.items() if value not in ("", None)
     }
     found.add(Kind.MANNERS, f"LangBot {name}", **said)
+    found.leave_rest(f"{name}: trigger", rules, READ_OF_RULES)
 
 
 def _read_access(name: str, access: dict[str, Any], found: Found) -> None:

@@ -3,10 +3,17 @@
 A plan goes through JSON, so that a page can carry it from the preview to the making.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from django.utils.translation import gettext as _
+
+from tools.text.readable import shorten_text
+
+#: Characters of the names of what stays behind of one part.
+MOST_NAMES = 1_000
 
 
 class ImportRefused(ValueError):  # noqa: N818 - it says what is wrong
@@ -55,6 +62,14 @@ class Found:
     def leave(self, what: str, why: object, *values: str) -> None:
         """``what`` stays behind, and ``why``, with ``values`` in it."""
         self.left.append(f"{what}: {str(why) % values if values else why}")
+
+    def leave_rest(self, where: str, given: Mapping[str, Any], read: Container[str]) -> None:
+        """Names what ``given`` says beside what is ``read``, and none of its values."""
+        names = sorted(name for name, value in given.items() if value and name not in read)
+        if names:
+            what = shorten_text(", ".join(names), MOST_NAMES)
+            words = _("settings that have no counterpart here")
+            self.leave(f"{where}: {what}" if where else what, words)
 
     def allow_chats(self, program: str, chats: list[str]) -> None:
         """Of each account, nobody is answered but in ``chats``."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 KEY = "sk-made-up-1234567890"
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "wake_prefix": ["/", "小霜"],
     "admins_id": ["10001"],
     "platform_settings": {
@@ -63,21 +63,27 @@ def write_astrbot(folder: Path) -> Path:
     text = json.dumps(CONFIG, ensure_ascii=False)
     (folder / "cmd_config.json").write_text(text, encoding="utf-8-sig")
     (folder / "mcp_server.json").write_text(json.dumps(SERVERS), encoding="utf-8")
-    persona = ("霜降", "你是霜降。", '["你好","嗷呜！"]', "[]")
+    persona = ("霜降", "你是霜降。", '["你好","嗷呜！"]', "[]", "oh")
     write_database(
         folder / "data_v4.db",
-        "create table personas(persona_id, system_prompt, begin_dialogs, tools)",
-        ("insert into personas values(?,?,?,?)", persona),
+        "create table personas(persona_id, system_prompt, begin_dialogs, tools,"
+        " custom_error_message)",
+        ("insert into personas values(?,?,?,?,?)", persona),
     )
     return folder
 
 
 def write_langbot(file: Path) -> Path:
     """A database of LangBot 4.9."""
-    agent = {"model": {"primary": "m1"}, "prompt": [{"role": "system", "content": "你是小霜。"}]}
+    agent: dict[str, Any] = {
+        "model": {"primary": "m1"},
+        "prompt": [{"role": "system", "content": "你是小霜。"}],
+    }
+    agent["max-round"] = 10
     config = {
         "trigger": {
             "group-respond-rules": {"prefix": ["ai"], "random": 0.1},
+            "ignore-rules": {"prefix": ["!"]},
             "access-control": {"mode": "blacklist", "blacklist": ["person_10009", "group_*"]},
         },
         "ai": {"runner": {"runner": "local-agent"}, "local-agent": agent},

@@ -1,5 +1,6 @@
 """``manage.py import`` and its page: what becomes of the data of other programs."""
 
+import copy
 import io
 import json
 import shutil
@@ -16,12 +17,15 @@ from django.urls import reverse
 from django.utils import translation
 
 from agent.models import Manners, ModelEndpoint, Note, Persona
+from frostproject.imports.astrbot import read_astrbot
+from frostproject.imports.plan import Found
 from onebot.models import Bot
 from tests import zygote
 from tests.admin.record import logged_in
 from tests.environment import clean_environment
 from tests.frostproject.imports.samples import (
     CARD,
+    CONFIG,
     KEY,
     card_png,
     write_astrbot,
@@ -82,6 +86,45 @@ def test_allow_list_stays_behind_by_name_without_an_account(tmp_path: Path) -> N
     shown = run(write_astrbot(tmp_path / "data"), "--yes")
     assert "AstrBot: allowed group:20001 private:10005: no account" in shown
     assert not Manners.objects.exclude(account="").exists()
+
+
+def test_settings_of_astrbot_that_cannot_come_along_are_named_without_values(
+    tmp_path: Path,
+) -> None:
+    folder = write_astrbot(tmp_path / "data")
+    config = copy.deepcopy(CONFIG)
+    config["provider_settings"] |= {"max_context_length": 7, "fallback_chat_models": ["old"]}
+    config["platform_settings"] |= {"path_mapping": ["a:b"], "reply_prefix": ""}
+    config["provider_sources"].append({"id": "spare", "key": ["sk-unseen"]})
+    config["provider"][1] |= {"gm_thinking": {"budget": 1}, "custom_extra_body": {"top_k": 3}}
+    config["t2i"] = True
+    (folder / "cmd_config.json").write_text(json.dumps(config))
+    shown = run(folder, "--yes")
+    for line in (
+        "provider_settings: max_context_length: settings",
+        "platform_settings: path_mapping: settings",
+        "provider_sources spare: no model there asks it",
+        "ds: gm_thinking: settings",
+        "霜降: custom_error_message: settings",
+        "t2i: settings",
+    ):
+        assert line in shown
+    assert "sk-unseen" not in shown
+    assert ModelEndpoint.objects.get(name="ds").extra_body == {"top_k": 3}
+
+
+def test_models_of_astrbot_come_in_the_order_in_which_they_are_asked() -> None:
+    found = Found()
+    rows = [{"id": name, "type": "openai_chat_completion"} for name in ("d", "b", "c", "a")]
+    asked = {"default_provider_id": "a", "fallback_chat_models": ["b", "a", "c"]}
+    read_astrbot({"provider": rows, "provider_settings": asked}, {}, found)
+    assert [row.name for row in found.rows] == ["a", "b", "c", "d"]
+
+
+def test_settings_of_langbot_that_cannot_come_along_are_named(tmp_path: Path) -> None:
+    shown = run(write_langbot(tmp_path / "langbot.db"))
+    assert "Pipe: ai: max-round: settings" in shown
+    assert "Pipe: trigger: ignore-rules: settings" in shown
 
 
 def test_second_import_leaves_what_is_the_same_and_what_is_not(tmp_path: Path) -> None:
