@@ -111,7 +111,7 @@ shape: $(PY)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/mcp_servers/node_modules \
-		tests/model_servers/node_modules tests/chat_templates/node_modules
+		tests/model_servers/node_modules tests/chat_templates/node_modules tests/browser/node_modules
 
 # --- Installing -----------------------------------------------------------------
 

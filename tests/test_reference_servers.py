@@ -7,10 +7,13 @@ import re
 import pytest
 
 from tests import peers
+from tests.browser import test_axe
 from tests.reference_servers import FOLDER, reference_servers
 
 
-@pytest.mark.parametrize("folder", [FOLDER, peers.FOLDER], ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder", [FOLDER, peers.FOLDER, test_axe.FOLDER], ids=lambda folder: folder.name
+)
 def test_the_servers_are_pinned_and_the_lock_names_no_registry(folder):
     wanted = json.loads((folder / "package.json").read_text())["dependencies"]
     lock = json.loads((folder / "package-lock.json").read_text())["packages"]

@@ -46,6 +46,7 @@ class EventRuleForm(SettingsForm):
             "text": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
             "mention": YesNo,
             "words": forms.Textarea(attrs={"rows": 3}),
+            "tool": forms.TextInput(attrs={"class": "vTextField"} | choosing("tool")),
             "arguments": forms.Textarea(attrs=JSON_INPUT),
         }
 

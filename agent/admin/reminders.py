@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import BadRequest
 from django.db import transaction
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -24,7 +25,7 @@ from agent.record.reminders.book import Asker, ReminderRefused, act as do_act, c
 from agent.record.settings.manners import load_manners_table
 from agent.reminders.repeats import check_repeat, say_repeat
 from agent.reminders.unclear import UnclearTime
-from tools.admin.fields import choosing
+from tools.admin.fields import SuggestedInput, choosing
 from tools.admin.record_pages import (
     EXCERPT,
     Column,
@@ -45,6 +46,7 @@ from tools.admin.record_pages import (
 from tools.admin.settings_page import HistoryAdmin
 from tools.models.row_history import record_changes
 from tools.models.tool_config import check_ids, parse_ids
+from tools.text.storable import make_storable
 
 State = Reminder.State
 #: What an act is called, what is said when it was done, and in which states it is offered.
@@ -59,6 +61,8 @@ TIMES = frozenset({"due_at", "repeat"})
 LIMITED = ("session", "text", "due_at", "repeat", "kind", "set_by")
 #: What a task does, and for whom.
 ASKED = frozenset({"session", "text", "kind", "set_by"})
+#: Of what names a chat, so many characters are looked at.
+MOST_SIGNS = 300
 
 
 class MomentInput(forms.DateTimeInput):
@@ -73,6 +77,43 @@ class MomentInput(forms.DateTimeInput):
         found = super().value_from_datadict(data, files, name)
         parts = [data.get(f"{name}_{part}", "") for part in (0, 1)]
         return found if found is not None else " ".join(parts).strip()
+
+
+def _subject(session: ChatSession) -> str:
+    """A chat as the search writes it."""
+    return f"{session.platform}:{session.account}:{session.key}"
+
+
+class ChatField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A chat among those within reach: as the search writes it, without account or kind where
+    there is no doubt, or by the number of its row."""
+
+    def to_python(self, value: Any) -> Any:
+        if value in self.empty_values or isinstance(value, ChatSession):
+            return value or None
+        text = make_storable(str(value)[:MOST_SIGNS]).strip().replace("：", ":")
+        place, colon, peer = text.rpartition(":")
+        place, _colon, kind = place.rpartition(":")
+        platform, _colon, account = place.rpartition(":")
+        fits = Q(peer_id=peer)
+        if colon:
+            said = {"kind": kind, "account": account, "platform": platform}
+            fits &= Q(**{name: part for name, part in said.items() if part})
+        else:
+            fits |= Q(pk=parse_row_number(peer))
+        found = self.queryset.filter(fits)[:2]
+        if len(found) > 1:
+            words = gettext("There is more than one: write onebot:ACCOUNT:group:ID.")
+            raise forms.ValidationError(words)
+        if not found:
+            raise forms.ValidationError(self.error_messages["invalid_choice"])
+        return found[0]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return bool(self.to_python(initial) != self.to_python(data))
+        except forms.ValidationError:
+            return True
 
 
 class ReminderForm(ModelForm):
@@ -90,6 +131,8 @@ class ReminderForm(ModelForm):
     class Meta:
         model = Reminder
         fields = ("session", "text", "kind", "due_at", "repeat", "mention", "set_by", "late")
+        field_classes = {"session": ChatField}  # noqa: RUF012 - Django's own form
+        help_texts = {"session": _("Its name, or as group:123456.")}  # noqa: RUF012 - as above
         widgets = {  # noqa: RUF012 - Django's own form
             "text": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
             "repeat": forms.TextInput(attrs={"class": "vTextField template"}),
@@ -102,12 +145,12 @@ class ReminderForm(ModelForm):
         if (field := self.fields.get("session")) is None:  # a page that only shows
             return
         reached, chosen = self.access.sessions(), self.initial.get("session")
-        newest = list(reached.order_by("-last_message_at", "-pk")[:SUGGESTED])
-        newest += [one for one in reached.filter(pk=chosen or 0) if one not in newest]
+        newest = reached.order_by("-last_message_at", "-pk")[:SUGGESTED]
+        known = [(_subject(one), f"{one} · {one.account}") for one in newest]
         field.queryset = reached  # type: ignore[attr-defined]
-        field.widget = forms.Select(
-            choices=[("", "---------"), *((one.pk, f"{one} · {one.account}") for one in newest)]
-        )
+        field.widget = SuggestedInput(known, choosing("chat", "subject"))
+        if row := reached.filter(pk=parse_row_number(str(chosen or ""))).first():
+            self.initial["session"] = _subject(row)
 
     def clean_mention(self) -> str:
         people = parse_ids(self.cleaned_data["mention"])

@@ -230,7 +230,7 @@ class RuleForm(SettingsForm):
             "account": forms.TextInput(attrs=choosing("account", list="accounts")),
             "words": forms.Textarea(attrs={"rows": 3}),
             "people": forms.Textarea(attrs={"rows": 3} | choosing("person")),
-            "groups": forms.Textarea(attrs={"rows": 2}),
+            "groups": forms.Textarea(attrs={"rows": 2} | choosing("group")),
             "chats": forms.Textarea(attrs={"rows": 2} | choosing("chat", "chat")),
         }
 

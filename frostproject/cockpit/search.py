@@ -57,6 +57,8 @@ KINDS = {
     "server": _("MCP server"),
     "plugin": _("plugin"),
 }
+#: Kinds as the choice of a form calls them.
+LISTED = {"people": "person", "groups": "group"}
 #: Hits of one kind where all kinds are looked for; known values that one request may name, and
 #: characters of one.
 MOST_OF_A_KIND, MOST_KNOWN, KNOWN_CHARS = 5, 20, 200
@@ -122,6 +124,7 @@ def find(request: HttpRequest, site: AdminSite) -> list[Hit]:
     typed = make_storable(request.GET.get("q", "")[:MOST_TYPED]).replace("\ufffd", " ")
     words = tuple(typed.split()[:MOST_WORDS])
     kind = request.GET.get("kind", "")
+    kind = LISTED.get(kind, kind)
     known = {} if words else _read_known(request)
     for_each_account = request.GET.get("takes") == "subject"
     chat_kind = kind if kind in SessionKind.values else ""
@@ -156,6 +159,7 @@ def _read_known(request: HttpRequest) -> dict[str, list[str]]:
     known: dict[str, list[str]] = {}
     for given in request.GET.getlist("is")[:MOST_KNOWN]:
         kind, _colon, value = given[:KNOWN_CHARS].replace("\0", "").partition(":")
+        kind = LISTED.get(kind, kind)
         if value and (kind in KINDS or kind in SessionKind.values):
             known.setdefault(kind, []).append(value)
     return known
@@ -228,8 +232,8 @@ def _find_chats(wanted: Wanted, _kinds: set[str]) -> Iterator[Hit]:
         rows = rows.filter(peer_id__in=wanted.ends("chat", ":"))
     else:
         kind, colon, peer = "".join(wanted.words).partition(":")
-        named = Q(kind=kind, peer_id__startswith=peer) if colon else Q(pk__in=())
-        rows = rows.filter(wanted.condition("title", starts="peer_id") | named)
+        named = wanted.condition("title", starts="peer_id")
+        rows = rows.filter(named | Q(kind=kind, peer_id__startswith=peer) if colon else named)
     order: list[Any] = ["-last_message_at", "-pk"]
     if wanted.words:
         whole = " ".join(wanted.words)

@@ -53,6 +53,7 @@ from frostproject.signin import plain_http
 from onebot.admin.bots import account_words, client_words
 from onebot.connections.handshake import explain_refusal, refused_clients
 from onebot.models import Bot
+from tools.admin.fields import choosing
 from tools.admin.record_pages import author_of, parse_row_number, require
 from tools.admin.settings_page import SettingsForm
 from tools.findings import FindingLevel, fail_finding
@@ -155,7 +156,7 @@ class OwnersStepForm(SettingsForm):
         label=gettext_lazy("QQ numbers"),
         max_length=2_000,
         help_text=gettext_lazy("Your own number first; several with a space between."),
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs=choosing("person", then="person")),
     )
 
     def clean_owners(self) -> str:

@@ -134,6 +134,46 @@ def test_the_panel_of_a_chat_shows_what_is_still_to_be_said(browser: Client):
     assert "done-one" not in shown
 
 
+@pytest.mark.parametrize(
+    ("typed", "chosen"),
+    [
+        ("onebot:10001:group:700", "10001 group"),
+        ("10002:group:700", "10002 group"),
+        ("private:700", "10001 private"),
+        (" group：701 ", "10001 701"),
+        ("701", "10001 701"),
+        ("group:700", ""),
+        ("700", ""),
+        ("onebot:10002:private:700", ""),
+        ("group:" + "7" * 100_000, ""),
+        ("group:700\0", ""),
+        ("%", ""),
+        ("9" * 30, ""),
+    ],
+)
+def test_a_chat_is_named_as_people_know_it(browser: Client, typed, chosen):
+    chats = {
+        "10001 group": chat("700"),
+        "10002 group": chat("700", account="10002"),
+        "10001 private": chat("700", kind="private"),
+        "10001 701": chat("701"),
+    }
+    answer = browser.post(f"{REMINDERS}add/", form(chats["10001 701"]) | {"session": typed})
+    found = list(Reminder.objects.values_list("session", flat=True))
+    assert found == ([chats[chosen].pk] if chosen else [])
+    assert chosen or "session" in answer.context["adminform"].form.errors
+
+
+def test_a_link_fills_in_its_chat_and_a_row_shows_its_own(browser: Client):
+    row = remind(session := chat("700", title="Garden"))
+    for address in (f"{REMINDERS}add/?session={session.pk}", f"{REMINDERS}{row.pk}/change/"):
+        assert 'value="onebot:10001:group:700"' in page(browser, address)
+    due = f"{timezone.localtime(row.due_at):%Y-%m-%dT%H:%M:%S}"
+    browser.post(f"{REMINDERS}{row.pk}/change/", form(session, text="关灯", due_at=due))
+    row.refresh_from_db()
+    assert (row.text, row.session) == ("关灯", session)
+
+
 def test_an_edit_of_one_on_its_way_does_not_say_it_twice(browser: Client):
     row = remind(session := chat())
     said = Message.objects.create(

@@ -1,18 +1,24 @@
 """The search for everything: what it finds, for whom, and what it makes of strange words."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
+from django.forms import CharField
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.http import urlencode
 
+from agent.admin.personas import PreviewForm
+from agent.admin.reminders import ChatField
 from agent.models import ChatGrant, ChatSession, Message, ModelEndpoint
+from frostproject.cockpit.start import OwnersStepForm
 from onebot.models import Bot
 from tests.admin.record import CHINESE, chat, logged_in, page, said
 from tools.models import ToolConfig
@@ -116,6 +122,15 @@ def test_known_values_are_named(browser: Client):
     assert of_kind(browser, "chat", known=["chat:7002"]) == []
 
 
+def test_without_words_the_newest_are_offered(browser: Client):
+    said(chat("7001", title="Garden"), sender_id=PERSON, sender_name="木木")
+    Bot.objects.create(self_id="10001", nickname="Frosty")
+    offered = {"chat": "Garden", "group": "Garden", "person": "木木", "account": "Frosty"}
+    assert {kind: of_kind(browser, kind) for kind in offered} == {
+        kind: [name] for kind, name in offered.items()
+    }
+
+
 def test_a_person_of_two_accounts_is_two_subjects_of_sums(browser: Client):
     for account in ("10001", "10002"):
         said(chat("700", account=account), sender_id=PERSON, sender_name="木木")
@@ -151,6 +166,7 @@ def test_an_owner_of_three_chats_finds_nothing_else(owner: Client):
     assert hits(owner, "7005") == hits(owner, "20005") == hits(owner, "20005", kind="person") == []
     for kind in ("account", "endpoint", "tool", "persona", "setting"):
         assert hits(owner, "garden", kind=kind) == []
+    assert len(hits(owner, "garden", kind="people")) == len(hits(owner, kind="groups")) == 3
     assert hits(owner, "静音") == []
     asked = ["chat:7005", "person:20005", "tool:garden_tool", "page:/admin/agent/manners/"]
     assert not set(asked) & keys(hits(owner, known=asked))
@@ -234,13 +250,39 @@ def test_the_button_is_a_link_to_a_page_that_needs_no_script(browser: Client):
     assert "Nothing is called that." in page(browser, "/admin/search/?q=nonsensical")
 
 
-def test_fields_of_ids_say_what_they_name(browser: Client):
-    text = page(browser, "/admin/agent/manners/add/")
-    for name, kind in (("account", "account"), ("chats", "chat"), ("denied_people", "person")):
-        field = text.partition(f'name="{name}"')[2].partition(">")[0]
-        assert f'data-choose="{kind}"' in field
-    text = page(browser, "/admin/agent/budget/add/")
-    assert 'data-choose-by="kind"' in text.partition('name="subject"')[2].partition(">")[0]
+#: How fields are called that hold ids of what somebody may know by name; a bot's own is its own.
+NAMES_OF_IDS = re.compile(
+    r"(.*_)?(people|persons?|users?|user_id|owners?|owner_id|peer_id|allowed_ids|set_by|mention"
+    r"|chats?|groups?|sessions?|accounts?|tools?|subject)"
+)
+
+
+def test_every_field_of_ids_is_filled_in_by_name(rf: RequestFactory, browser: Client):
+    request = rf.get("/")
+    request.user, request.session = User.objects.get(), browser.session
+    forms: list[Any] = [OwnersStepForm, PreviewForm]
+    changed = [one for one in admin.site._registry.values() if one.has_change_permission(request)]
+    forms += [pages.get_form(request, None) for pages in changed]
+    typed = {
+        (form.__name__, name): form().fields[name].widget.attrs
+        for form in forms
+        for name, field in form.base_fields.items()
+        if isinstance(field, CharField | ChatField) and NAMES_OF_IDS.fullmatch(name)
+    }
+    assert len(typed) >= 20
+    assert [name for name, attrs in typed.items() if "data-takes" not in attrs] == []
+
+
+def test_a_choice_says_whose_ids_are_listed(browser: Client):
+    said(chat("7001", title="Garden"), sender_id=PERSON, sender_name="木木")
+    config = ToolConfig.objects.create(name="get_weather", parameter_names=["session"])
+    text = page(browser, f"/admin/tools/toolconfig/{config.pk}/change/")
+    assert 'data-choose-by="allowed"' in text.partition('name="allowed_ids"')[2].partition(">")[0]
+    assert of_kind(browser, "people", "木") == of_kind(
+        browser, "people", known=[f"people:{PERSON}"]
+    )
+    assert of_kind(browser, "groups", "gard") == of_kind(browser, "groups", known=["groups:7001"])
+    assert of_kind(browser, "everyone", "gard") == []
 
 
 def say_once_each(first: Message, people: int) -> None:

@@ -76,7 +76,7 @@ def test_start_page_leads_from_nothing_to_the_first_answer(
         page.fill("#step-persona input[name=name]", "Frosty")
         page.fill("#step-persona textarea", "You are Frosty.")
         page.click("#step-persona button.default")
-        page.fill("#step-owners input[name=owners]", "20001")
+        page.fill("#step-owners .chooser input[name=owners]", "20001")
         page.click("#step-owners button.default")
         done(page, "model", "client", "persona", "owners")
         bot.say_private(20001, "ping")

@@ -24,6 +24,9 @@ def test_run_opens_beside_the_list_and_two_side_by_side(live, model, open_window
     links = page.locator("#result_list tbody th a")
     panel = page.locator("#run-panel")
     expect(panel).to_be_hidden()
+    rows = page.locator("#result_list tbody tr")
+    heights = rows.evaluate_all("all => all.map((one) => one.getBoundingClientRect().height)")
+    assert all(30 <= height <= 36 for height in heights[:2]), heights
     links.nth(0).click()
     expect(panel.locator("#run")).to_contain_text("second")
     assert page.url.endswith(f"/admin/agent/run/#run-{links.nth(0).inner_text()[1:]}")

@@ -97,6 +97,36 @@ def test_fields_are_filled_in_by_name(open_window: OpenWindow, group: int):
     assert page.input_value("#id_subject").endswith(f"/{group - 1}")
 
 
+def test_listed_ids_and_other_chats_are_chosen_one_after_another(
+    live, open_window: OpenWindow, group: int
+):
+    (tool,) = live.rows("SELECT id FROM tools_toolconfig WHERE name = 'send_message'")
+    window = open_window(language="en")
+    page = window.page
+    page.goto(f"/admin/tools/toolconfig/{tool['id']}/change/")
+    ids, chats = page.locator("#id_allowed_ids"), page.locator("#id_other_chats")
+    page.select_option("#id_allowed", "people")
+    ids.press_sequentially(f"20001, ann{group}")
+    options(page, ".field-allowed_ids").click()
+    expect(ids).to_have_value(f"20001,{group - 1}")
+    expect(page.locator(".field-allowed_ids .chosen")).to_contain_text(f"Ann{group}")
+    page.select_option("#id_allowed", "groups")
+    ids.fill("")
+    ids.press_sequentially(f"garden{group}")
+    options(page, ".field-allowed_ids").click()
+    expect(ids).to_have_value(str(group))
+    page.locator("details:has(#id_other_chats) > summary").click()
+    chats.press_sequentially(f"group:1 owners\ngarden{group}")
+    options(page, ".field-other_chats").click()
+    chats.press_sequentially(f" 20001 ann{group}")
+    options(page, ".field-other_chats").click()
+    expect(chats).to_have_value(f"group:1 owners\ngroup:{group} 20001 {group - 1}")
+    named = page.locator(".field-other_chats .chosen")
+    expect(named).to_contain_text(f"<b>Garden{group} (group:{group})")
+    expect(named).to_contain_text(f"Ann{group} ({group - 1})")
+    assert window.basics() == []
+
+
 def test_the_search_is_there_without_scripts(open_window: OpenWindow, group: int):
     page = open_window(language="en", java_script_enabled=False).page
     page.goto("/admin/")

@@ -66,10 +66,17 @@ def test_list_follows_and_marks_what_was_not_seen(live, bot, model, open_window:
     assert stayed(page)
 
 
-def test_why_it_was_silent_is_seen_at_once_and_twelve_fit(live, bot, open_window: OpenWindow):
+#: Bytes of what a page has loaded, headers included.
+LOADED = """() => [...performance.getEntriesByType("navigation"),
+    ...performance.getEntriesByType("resource")].reduce((sum, one) => sum + one.transferSize, 0)"""
+
+
+def test_page_of_200_kb_says_why_it_was_silent_and_shows_twelve(live, bot, open_window: OpenWindow):
     group = start_group(bot, *(f"nothing for the bot {n}" for n in range(14)))
     page = open_window(language="en").page
     open_chat(page, live, group)
+    page.wait_for_load_state("load")
+    assert 20_000 < page.evaluate(LOADED) <= 200_000
     last = page.locator("li.said-by-person").last
     expect(last.locator(".reason")).to_contain_text("not addressed")
     expect(last.locator(".reason")).to_be_in_viewport(ratio=1)

@@ -98,6 +98,23 @@ def open_browser(path: str) -> Iterator[Browser]:
         browser.close()
 
 
+class Authenticator:
+    """What a window asks for passkeys, in software (WebAuthn of the DevTools protocol)."""
+
+    def __init__(self, page: Page) -> None:
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("WebAuthn.enable")
+        options = {"protocol": "ctap2", "transport": "internal", "isUserVerified": True}
+        able = {"hasResidentKey": True, "hasUserVerification": True}
+        made = self._session.send("WebAuthn.addVirtualAuthenticator", {"options": options | able})
+        self._id = made["authenticatorId"]
+
+    def recognise(self, is_known: bool) -> None:
+        """Whether it takes who touches it for its owner."""
+        given = {"authenticatorId": self._id, "isUserVerified": is_known}
+        self._session.send("WebAuthn.setUserVerified", given)
+
+
 class Window:
     """One person's window. ``faults`` are the errors that its pages reported: of scripts, of what
     they loaded, and refusals of the content security policy."""
@@ -144,6 +161,9 @@ class Window:
         self.page.fill("#id_password", password)
         self.page.press("#id_password", "Enter")
         self.page.wait_for_url(lambda url: "/login/" not in url)
+
+    def add_authenticator(self) -> Authenticator:
+        return Authenticator(self.page)
 
     def look(self, scheme: str, width: int) -> None:
         """Show the page, and what is opened from now on, in another colour scheme and width."""

@@ -26,7 +26,7 @@ from tools.admin.declared import (
     readable_declaration,
     shown_text,
 )
-from tools.admin.fields import JSON_INPUT, IndentedJSONField
+from tools.admin.fields import JSON_INPUT, IndentedJSONField, choosing
 from tools.admin.record_pages import (
     EXCERPT,
     Column,
@@ -148,6 +148,9 @@ SourceFilter = choice_filter(
 )
 
 
+_IDS = {"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}
+
+
 class ToolConfigForm(SettingsForm):
     """One tool's settings. What makes no sense together is refused by the model, fault by fault."""
 
@@ -157,12 +160,8 @@ class ToolConfigForm(SettingsForm):
         field_classes = {"parameter_descriptions": IndentedJSONField}  # noqa: RUF012
         widgets = {  # noqa: RUF012 - as above
             "description": forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"}),
-            "allowed_ids": forms.Textarea(
-                attrs={"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}
-            ),
-            "other_chats": forms.Textarea(
-                attrs={"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}
-            ),
+            "allowed_ids": forms.Textarea(attrs=_IDS | choosing(by="allowed")),
+            "other_chats": forms.Textarea(attrs=_IDS | choosing("chat", "chat", then="person")),
             "mock_value": forms.Textarea(attrs=JSON_INPUT),
             "parameter_descriptions": forms.Textarea(attrs=JSON_INPUT),
         }

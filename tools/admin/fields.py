@@ -88,15 +88,22 @@ class SuggestedInput(forms.TextInput):
 
 
 def choosing(
-    kind: str = "", takes: str = "number", *, by: str = "", fills: str = "", **attrs: object
+    kind: str = "",
+    takes: str = "number",
+    *,
+    by: str = "",
+    fills: str = "",
+    then: str = "",
+    **attrs: object,
 ) -> dict[str, Any]:
     """Attributes of a text field, or of one with one id a line, whose ids are found by name where
     scripts run. ``kind`` is what is looked for, such as ``chat`` or ``person``, or ``by`` names the
     field of the same form that says it; ``takes`` is the form in which an id is written: its
     ``number``, ``chat`` (``group:123``), or the ``subject`` of sums. ``fills`` names fields that
-    are filled in along with it where they are empty. The search lists only what its reader may
-    see."""
+    are filled in along with it where they are empty, and ``then`` is what stands behind the first
+    id of a line. The search lists only what its reader may see."""
     own = {"data-choose": kind, "data-choose-by": by, "data-takes": takes, "data-fills": fills}
+    own["data-then"] = then
     return {name: value for name, value in own.items() if value} | {"autocomplete": "off"} | attrs
 
 

@@ -8,31 +8,46 @@ const MOST_NAMED = 20;
 
 const beside = (field, name) => field.form?.elements[field.name.replace(/[^-]+$/, name)];
 
-/** What is looked for: said by the field, or by the choice beside it. */
+/** What is looked for, and the form of its ids: said by the field, or by the choice beside it. */
 const kindOf = (field) => field.dataset.choose || beside(field, field.dataset.chooseBy)?.value || "";
+const firstOf = (field) => [kindOf(field), field.dataset.takes];
+const thenOf = (field) => [field.dataset.then, "number"];
 
-/** Begin and end of the line in which the cursor is. */
-const lineOf = (field) => {
-    if (field.tagName !== "TEXTAREA") {
-        return [0, field.value.length];
+/** Ids of a list are written with spaces, commas or line ends; only the latter two end a name. */
+const GAP = /[\s,;，；、]+/, WORD = /[^\s,;，；、]*$/, NAME = /[^\n,;，；、]*$/, END = /[\n,;，；、]|$/;
+/** The first id of a line is written: what follows it is looked for word by word. */
+const FIRST_ID = /^\s*(?:\S*(?:group|private):\S+|\d{5,}|[0-9A-F]{32})[\s,;，；、]/i;
+
+/** Where the name stands in which the cursor is, and what it is the name of. */
+const nameAt = (field) => {
+    const at = field.selectionStart, before = field.value.slice(0, at);
+    const line = before.slice(before.lastIndexOf("\n") + 1);
+    if (field.dataset.then && FIRST_ID.test(line)) {
+        const end = at + field.value.slice(at).search(/[\s,;，；、]|$/);
+        return [before.search(WORD), end, ...thenOf(field)];
     }
-    const at = field.selectionStart, end = field.value.indexOf("\n", at);
-    return [field.value.lastIndexOf("\n", at - 1) + 1, end < 0 ? field.value.length : end];
+    if (field.tagName !== "TEXTAREA") {
+        return [0, field.value.length, ...firstOf(field)];
+    }
+    return [before.search(NAME), at + field.value.slice(at).search(END), ...firstOf(field)];
+};
+
+/** The names of ids of one kind, by id. */
+const findNames = async (ids, [kind, takes]) => {
+    const known = ids.map((id) => ["is", `${kind}:${id}`]);
+    const hits = kind && ids.length ? await ask([["kind", kind], ["takes", takes], ...known]).catch(() => []) : [];
+    return hits.map((hit) => [hit.values[takes], hit.label]);
 };
 
 const nameIds = async (field, output) => {
-    const kind = kindOf(field), takes = field.dataset.takes;
-    const ids = [...new Set(field.value.split("\n").map((one) => one.trim()).filter(Boolean))].slice(0, MOST_NAMED);
-    let hits = [];
-    if (kind && ids.length) {
-        const known = ids.map((id) => ["is", `${kind}:${id}`]);
-        hits = await ask([["kind", kind], ["takes", takes], ...known]).catch(() => []);
-    }
-    const named = ids.map((id) => [id, hits.find((hit) => hit.values[takes] === id)?.label]);
-    const shown = named.filter(([id, label]) => label && label !== id);
+    const isList = field.tagName === "TEXTAREA" || field.dataset.then;
+    const written = isList ? field.value.split(GAP) : [field.value.trim()];
+    const ids = [...new Set(written.filter(Boolean))].slice(0, MOST_NAMED);
+    const kinds = [firstOf(field), ...(field.dataset.then ? [thenOf(field)] : [])];
+    const names = new Map((await Promise.all(kinds.map((kind) => findNames(ids, kind)))).flat());
+    const shown = ids.filter((id) => names.has(id) && names.get(id) !== id);
     const behind = (id) => (ids.length > 1 ? ` (${id})` : "");
-    const lines = shown.map(([id, label]) => make("li", {}, make("bdi", {}, label), behind(id)));
-    output.replaceChildren(...lines);
+    output.replaceChildren(...shown.map((id) => make("li", {}, make("bdi", {}, names.get(id)), behind(id))));
 };
 
 /** Show the list below its field, or above it, over whatever cuts off or scrolls. */
@@ -68,13 +83,13 @@ const enhance = (field) => {
     const place = () => placeBy(field, list);
     const rename = () => nameIds(field, output);
     const find = async (signal) => {
-        const kind = kindOf(field), text = field.value.slice(...lineOf(field)).trim();
-        const asked = [["kind", kind], ["takes", field.dataset.takes], ["q", text]];
+        const [begin, end, kind, takes] = nameAt(field), text = field.value.slice(begin, end).trim();
+        const asked = [["kind", kind], ["takes", takes], ["q", text]];
         return kind && (text || isAsked) ? ask(asked, signal) : [];
     };
     const choose = (hit, close) => {
-        const [begin, end] = lineOf(field), value = hit.values[field.dataset.takes];
-        field.setRangeText(value, begin, end, "end");
+        const [begin, end, , takes] = nameAt(field);
+        field.setRangeText(hit.values[takes], begin, end, "end");
         for (const name of (field.dataset.fills || "").split(" ").filter(Boolean)) {
             const other = beside(field, name);
             if (other && !other.value) {
@@ -104,5 +119,7 @@ const enhance = (field) => {
 export const startChoosers = () => {
     const enhanceAll = (root) => root.querySelectorAll("[data-takes]").forEach(enhance);
     enhanceAll(document);
-    document.addEventListener("formset:added", (event) => enhanceAll(event.target));
+    for (const name of ["formset:added", "htmx:load"]) {
+        document.addEventListener(name, (event) => enhanceAll(event.target));
+    }
 };
