@@ -16,10 +16,12 @@ AXE = FOLDER / "node_modules" / "axe-core" / "axe.min.js"
 #: Ten findings at most of the page as it is looked at, each with the element. Colours that change
 #: slowly have changed first.
 FINDINGS = """async () => {
-    document.getAnimations().filter((one) => one instanceof CSSTransition).forEach((one) => one.finish());
-    return (await axe.run(document, { resultTypes: ["violations"] })).violations
-        .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.html.slice(0, 200)} ${node.any[0]?.message}`))
-        .slice(0, 10);
+    const changes = document.getAnimations().filter((one) => one instanceof CSSTransition);
+    changes.forEach((one) => one.finish());
+    const found = await axe.run(document, { resultTypes: ["violations"] });
+    const say = (node) => `${node.html.slice(0, 200)} ${node.any[0]?.message}`;
+    const nodes = ({ id, nodes }) => nodes.map((node) => `${id}: ${say(node)}`);
+    return found.violations.flatMap(nodes).slice(0, 10);
 }"""
 LOOKS = [("light", 390), ("light", 1280), ("dark", 1280), ("dark", 390)]
 
