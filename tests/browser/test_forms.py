@@ -18,6 +18,8 @@ def test_form_of_an_http_tool_has_the_rows_and_fields_that_it_needs(open_window)
     page = window.page
     page.goto("/admin/tools/httptool/add/")
     body, path = page.locator(".field-body"), page.locator(".field-answer_path")
+    for name in ("body_kind", "answer_kind"):
+        page.locator(f"details:has(#id_{name}) > summary").click()
     expect(body).to_be_hidden()
     page.select_option("#id_body_kind", "json")
     expect(body).to_be_visible()
@@ -36,6 +38,6 @@ def test_form_of_an_http_tool_has_the_rows_and_fields_that_it_needs(open_window)
     assert not [name for name in names if "__number__" in name or not name.startswith("query-")]
     schema = page.locator(".parameters .way[data-way=json]")
     expect(schema).to_be_hidden()
-    page.locator(".parameters").get_by_label("JSON Schema").check()
+    page.locator(".parameters input[type=radio][value=json]").check()
     expect(schema).to_be_visible()
     assert window.basics() == []

@@ -30,7 +30,8 @@ def test_one_is_added_by_the_name_of_its_chat_and_steered(
 ):
     window = open_window(language="en")
     page = window.page
-    open_chat(page, live, group)  # it is known by now
+    open_chat(page, live, group)
+    chat = page.url
     page.goto("/admin/agent/reminder/add/")
     page.locator("#id_session").press_sequentially(f"kitchen {group}")
     page.locator(".field-session [role=option]").click()
@@ -43,8 +44,7 @@ def test_one_is_added_by_the_name_of_its_chat_and_steered(
     expect(page.locator(".messagelist .success")).to_be_visible()
     act(page, "Pause", "Paused")
     act(page, "Resume", "It goes on")
-    open_chat(page, live, group)
-    page.get_by_role("link", name="Reminders", exact=True).click()
+    page.goto(f"{chat}?panel=reminders")
     line = page.locator("#panel .panel-links li", has_text="the oven")
     expect(line).to_contain_text("2099-01-01 08:00")
     line.get_by_role("link").click()
