@@ -100,7 +100,8 @@ class ChatField(forms.ModelChoiceField):  # type: ignore[type-arg]
             fits &= Q(**{name: part for name, part in said.items() if part})
         else:
             fits |= Q(pk=parse_row_number(peer))
-        found = self.queryset.filter(fits)[:2]
+        rows: Any = self.queryset
+        found = rows.filter(fits)[:2]
         if len(found) > 1:
             words = gettext("There is more than one: write onebot:ACCOUNT:group:ID.")
             raise forms.ValidationError(words)
