@@ -81,7 +81,8 @@ def test_a_past_one_can_be_worded_otherwise_without_another_time(browser: Client
 
 
 def test_what_is_over_waits_again_when_it_is_given_another_time(browser: Client):
-    row = remind(session := chat(), state="done")
+    earlier = timezone.now() - timedelta(hours=1)
+    row = remind(session := chat(), state="done", due_at=earlier)
     browser.post(f"{REMINDERS}{row.pk}/change/", form(session))
     assert state(row) == "waiting"
     assert row.next_at == row.due_at

@@ -115,7 +115,7 @@ def test_listed_ids_and_other_chats_are_chosen_one_after_another(
     ids.press_sequentially(f"garden{group}")
     options(page, ".field-allowed_ids").click()
     expect(ids).to_have_value(str(group))
-    page.locator("details:has(#id_other_chats) > summary").click()
+    page.locator("details:has(#id_other_chats)").evaluate("one => { one.open = true; }")
     chats.press_sequentially(f"group:1 owners\ngarden{group}")
     options(page, ".field-other_chats").click()
     chats.press_sequentially(f" 20001 ann{group}")
