@@ -192,6 +192,7 @@ class HistoryAdmin(PageAdmin):
                         change,
                         list_differences(change, self.model),
                         bool(known & change.before.keys()) and self.may_revert(request, change),
+                        change.words and change_words(change),
                     )
                     for change in rows
                 ]
@@ -424,6 +425,8 @@ class SettingsForm(ModelForm):
         whole_name = self.add_prefix(name)
         if self.is_partial:
             return whole_name not in self.data
+        if field.widget.needs_multipart_form:
+            return False  # no file is sent where none is chosen
         return bool(field.widget.value_omitted_from_data(self.data, self.files, whole_name))
 
     def show_unsaid(self, name: str, value: Any, source: Any = "") -> None:
