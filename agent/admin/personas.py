@@ -11,15 +11,15 @@ from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Model, Q
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats.session_list import session_address
+from agent.admin.persona_picture import FIELDS, PictureAdmin, PictureForm, show_picture
 from agent.admin.tools import run_with_own_registry
 from agent.chat import history, message_run
 from agent.domain import chat_state, endpoint, states, types
@@ -31,22 +31,13 @@ from agent.domain.persona import (
     format_examples,
     parse_examples,
 )
-from agent.domain.types import MediaUnavailable
 from agent.llm.client.client import RequestFormer
 from agent.llm.endpoints.endpoint_book import EndpointBook
 from agent.llm.requests import base, tokens
 from agent.llm.requests.messages import content_text
-from agent.media.image_reader import make_portrait
 from agent.media.pipeline import MediaText
 from agent.memory import recall, relevance, service
-from agent.models import (
-    ChatSession,
-    EndpointChoice,
-    Message,
-    Persona,
-    PersonaChoice,
-    PersonaPicture,
-)
+from agent.models import ChatSession, EndpointChoice, Message, Persona, PersonaChoice
 from agent.pages import persona_file
 from agent.pages.run_facts import shown_note
 from agent.record.chats import chat_history, sessions
@@ -70,8 +61,7 @@ from tools.admin.record_pages import (
 from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone
 from tools.contract import TOOL_NAME
 from tools.models import ToolConfig
-from tools.models.change import ChangeKind
-from tools.models.row_history import record_changes, record_event
+from tools.models.row_history import record_changes
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import load_tool_settings
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
@@ -205,12 +195,6 @@ VARIABLES = {
 #: Characters of that prompt that are shown.
 PROMPT_SHOWN = 300
 CHATS_OFFERED = 50
-#: MiB of a file that becomes the picture of a persona, and pixels of its height on the page.
-PICTURE_MIB, SHOWN_SIDE = 16, 144
-PICTURE_HEADERS = {
-    "Cache-Control": "private, no-cache",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-}
 
 
 def known_tool_names() -> set[str]:
@@ -220,7 +204,7 @@ def known_tool_names() -> set[str]:
     return names | {spec.name for spec in declared_tools()}
 
 
-class PersonaForm(SettingsForm):
+class PersonaForm(PictureForm):
     """A persona: its examples are lines of text, its tools names on lines."""
 
     examples = forms.CharField(
@@ -232,13 +216,6 @@ class PersonaForm(SettingsForm):
             "“你：”, or “User:” and “Bot:”, in turn."
         ),
     )
-
-    upload = forms.FileField(
-        label=_("New picture"),
-        required=False,
-        help_text=_("JPEG, PNG, GIF, WebP and others; it is kept as a small PNG."),
-    )
-    remove = forms.BooleanField(label=_("Remove the picture"), required=False)
 
     class Meta:
         model = Persona
@@ -275,19 +252,6 @@ class PersonaForm(SettingsForm):
             return parse_examples(self.cleaned_data["examples"])
         except ExampleError as error:
             raise ValidationError(str(error)) from error
-
-    def clean_upload(self) -> bytes:
-        """The picture as it is kept; b"" where there is no new one."""
-        file = self.cleaned_data["upload"]
-        if file is None:
-            return b""
-        if file.size > PICTURE_MIB << 20:
-            words = gettext("The file is larger than %(limit)s MiB.")
-            raise ValidationError(words % {"limit": PICTURE_MIB})
-        try:
-            return make_portrait(file.read())
-        except MediaUnavailable as error:
-            raise ValidationError(gettext(str(error))) from error
 
     def clean_tools(self) -> str:
         """The names, one a line; those that were there before may be of tools that are gone."""
@@ -490,7 +454,7 @@ class PersonaChoices(OwnRows):
 
 
 @admin.register(Persona)
-class PersonaAdmin(SettingsAdmin):
+class PersonaAdmin(PictureAdmin):
     form = PersonaForm
     inlines = (EndpointChoices, PersonaChoices)
     list_display = ("name", "state", "kind", "where", "endpoints", "tool_count", "changed")
@@ -498,13 +462,11 @@ class PersonaAdmin(SettingsAdmin):
     search_fields = ("name", "description", "prompt")
     change_form_template = "admin/agent/persona/change_form.html"
     row_pages = ("preview",)
-    addresses = (("export", "<int:pk>/export/"), ("picture", "<int:pk>/picture/"))
-    facts = ("picture",)
-    unseen: ClassVar = {"upload": "", "remove": ""}
+    addresses = (("export", "<int:pk>/export/"),)
     first_fields = ("name", "enabled", "kind", "prompt", "language", "tool_choice", "tools")
     more_fields: ClassVar = (
         (_("What it says"), ("examples",)),
-        (_("Picture"), ("picture", "upload", "remove")),
+        (_("Picture"), FIELDS),
         (_("Only for an agent"), ("description", "as_tool")),
         (_("How it answers in chats"), (*SWITCHES, "vision_mode")),
         (_("Limits"), NUMBERS),
@@ -518,8 +480,8 @@ class PersonaAdmin(SettingsAdmin):
                 else render_badge("off", _("off"))
             ),
         ),
+        "picture": Column(_("picture"), show_picture),
         "where": Column(_("where it answers"), lambda row: _where(row)),
-        "picture": Column(_("picture"), lambda row: _shown_picture(row)),
         "endpoints": Column(_("endpoints"), lambda row: str(row.endpoint_choice_count or "-")),
         "tool_count": Column(
             _("tools"),
@@ -549,9 +511,8 @@ class PersonaAdmin(SettingsAdmin):
         return (*own, *super().get_readonly_fields(request, obj))
 
     def left_out(self, request: HttpRequest, obj: object) -> Collection[str]:
-        if not isinstance(obj, Persona):
-            return ("remove",)
-        return ("description", "as_tool") if obj.is_default else ()
+        is_default = isinstance(obj, Persona) and obj.is_default
+        return ("description", "as_tool") if is_default else () if obj else ("remove",)
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         """The default persona answers everywhere else, an agent nowhere."""
@@ -560,22 +521,8 @@ class PersonaAdmin(SettingsAdmin):
 
     def save_model(self, request: HttpRequest, obj: Persona, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        self._save_picture(request, obj, form.cleaned_data, change)
         for line in prompt_warnings(obj):
             self.message_user(request, line, messages.WARNING)
-
-    def _save_picture(
-        self, request: HttpRequest, row: Persona, entered: dict[str, Any], change: bool
-    ) -> None:
-        """Its history says that the picture is another one, and keeps none."""
-        if content := entered.get("upload"):
-            PersonaPicture.objects.update_or_create(persona=row, defaults={"content": content})
-        elif not (entered.get("remove") and PersonaPicture.objects.filter(persona=row).delete()[0]):
-            return
-        if change:
-            words: list[object] = [{"changed": {"fields": ["picture"]}}]
-            made = record_event(author_of(request), row, ChangeKind.CHANGED, words)
-            row.recorded = made  # type: ignore[attr-defined] # so that it is told once
 
     def page_context(self, request: HttpRequest, obj: Persona | None) -> dict[str, Any]:
         if obj is None or not obj.pk:
@@ -595,14 +542,6 @@ class PersonaAdmin(SettingsAdmin):
         response["Content-Disposition"] = header or "attachment"
         return response
 
-    def picture_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The picture, to who may see the persona."""
-        row = get_object_or_404(self.get_queryset(request), pk=pk)
-        require(self.has_view_permission(request, row))
-        if not (content := persona_file.load_picture(row)):
-            raise Http404
-        return HttpResponse(content, content_type="image/png", headers=PICTURE_HEADERS)
-
     def may_open(self, request: HttpRequest, row: Persona) -> bool:
         return self.has_view_permission(request, row) and may_preview(request)
 
@@ -615,17 +554,6 @@ class PersonaAdmin(SettingsAdmin):
             said, chat = form.cleaned_data["text"], session_address(session)
             page["preview"] = build_preview(row, chat, session.pk, said)
         return self.show_page(request, "preview", gettext("Preview"), row, **page)
-
-
-def _shown_picture(row: Persona) -> str:
-    if not PersonaPicture.objects.filter(persona=row).exists():
-        return "-"
-    return format_html(
-        '<span class="thumbnail"><img src="{}" alt="{}" height="{}"></span>',
-        reverse("admin:agent_persona_picture", args=(row.pk,)),
-        row,
-        SHOWN_SIDE,
-    )
 
 
 def _where(row: Any) -> str:

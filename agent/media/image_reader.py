@@ -210,8 +210,8 @@ def make_portrait(content: bytes) -> bytes:
         source, target = Path(folder, "source"), Path(folder, "target")
         source.write_bytes(content)
         job = build_model_image_job(source, target)
-        limits = {"side": PORTRAIT_SIDE, "size": PORTRAIT_BYTES}
-        process_image_now(replace(job, **limits, always=True, lossless=True))
+        small = replace(job, side=PORTRAIT_SIDE, size=PORTRAIT_BYTES)
+        process_image_now(replace(small, always=True, lossless=True))
         return target.read_bytes()
 
 

@@ -61,7 +61,7 @@ def is_card(document: dict[str, Any]) -> bool:
     return document.get("spec") in SPECS or first <= document.keys()
 
 
-def read_card(document: dict[str, Any], file: str, found: Found, **picture: str) -> None:
+def read_card(document: dict[str, Any], file: str, found: Found, **picture: Any) -> None:
     """The persona of a card: what describes it is the prompt, its examples are examples."""
     card = as_object(document.get("data")) or document
     name = as_text(card.get("name")) or file

@@ -425,8 +425,6 @@ class SettingsForm(ModelForm):
         whole_name = self.add_prefix(name)
         if self.is_partial:
             return whole_name not in self.data
-        if field.widget.needs_multipart_form:
-            return False  # no file is sent where none is chosen
         return bool(field.widget.value_omitted_from_data(self.data, self.files, whole_name))
 
     def show_unsaid(self, name: str, value: Any, source: Any = "") -> None:
