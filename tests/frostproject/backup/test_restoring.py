@@ -83,7 +83,8 @@ def test_everything_is_there_again(way, tmp_path, sealed_with, request):
         assert oct((new / "secret_key").stat().st_mode)[-3:] == "600"
     with at(new, target):
         assert Secret.objects.get(name="weather").value == KEY
-        assert all(before[name] for name in ("agent.message", "agent.run", "auth.user"))
+        filled = ("agent.message", "agent.run", "auth.user", "agent.personapicture")
+        assert all(before[name] for name in filled)
         assert Note.objects.filter(text=story.NOTE).exists()
         assert said_last("new", "78") == gone + 1  # no number is given twice
     assert oct(file.stat().st_mode)[-3:] == "600"

@@ -7,6 +7,7 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -19,6 +20,7 @@ from django.utils import translation
 from agent.media.image_reader import make_portrait
 from agent.models import Manners, ModelEndpoint, Note, Persona, PersonaPicture
 from agent.pages import persona_file
+from frostproject.imports import reading
 from frostproject.imports.astrbot import read_astrbot
 from frostproject.imports.plan import Found
 from onebot.models import Bot
@@ -236,6 +238,16 @@ def test_picture_of_a_card_comes_along_without_its_card(tmp_path: Path) -> None:
     kept = persona_file.load_picture(Persona.objects.get(name="霜降"))
     assert (opened(kept).size, opened(kept).info) == ((1, 1), {})
     assert "[there already] persona: 霜降" in run(tmp_path / "card.png", "--yes")
+
+
+def test_picture_beyond_the_most_stays_behind_by_name(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(reading, "MOST_PICTURES", 1)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.png").write_bytes(card_png(chara=CARD | {"data": {"name": name}}))
+    shown = run(tmp_path, "--yes")
+    assert "b.png: its picture; at most 1 come along" in shown
+    assert [one.persona.name for one in PersonaPicture.objects.all()] == ["a"]
+    assert Persona.objects.filter(name="b").exists()
 
 
 def upload(folder: Path) -> SimpleUploadedFile:
