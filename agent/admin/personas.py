@@ -19,6 +19,7 @@ from django.utils.http import content_disposition_header
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats.session_list import session_address
+from agent.admin.persona_picture import FIELDS, PictureAdmin, PictureForm, show_picture
 from agent.admin.tools import run_with_own_registry
 from agent.chat import history, message_run
 from agent.domain import chat_state, endpoint, states, types
@@ -203,7 +204,7 @@ def known_tool_names() -> set[str]:
     return names | {spec.name for spec in declared_tools()}
 
 
-class PersonaForm(SettingsForm):
+class PersonaForm(PictureForm):
     """A persona: its examples are lines of text, its tools names on lines."""
 
     examples = forms.CharField(
@@ -453,7 +454,7 @@ class PersonaChoices(OwnRows):
 
 
 @admin.register(Persona)
-class PersonaAdmin(SettingsAdmin):
+class PersonaAdmin(PictureAdmin):
     form = PersonaForm
     inlines = (EndpointChoices, PersonaChoices)
     list_display = ("name", "state", "kind", "where", "endpoints", "tool_count", "changed")
@@ -465,6 +466,7 @@ class PersonaAdmin(SettingsAdmin):
     first_fields = ("name", "enabled", "kind", "prompt", "language", "tool_choice", "tools")
     more_fields: ClassVar = (
         (_("What it says"), ("examples",)),
+        (_("Picture"), FIELDS),
         (_("Only for an agent"), ("description", "as_tool")),
         (_("How it answers in chats"), (*SWITCHES, "vision_mode")),
         (_("Limits"), NUMBERS),
@@ -478,6 +480,7 @@ class PersonaAdmin(SettingsAdmin):
                 else render_badge("off", _("off"))
             ),
         ),
+        "picture": Column(_("picture"), show_picture),
         "where": Column(_("where it answers"), lambda row: _where(row)),
         "endpoints": Column(_("endpoints"), lambda row: str(row.endpoint_choice_count or "-")),
         "tool_count": Column(
@@ -504,10 +507,12 @@ class PersonaAdmin(SettingsAdmin):
         super().delete_queryset(request, queryset.filter(is_default=False))
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
-        return ("enabled", "kind") if isinstance(obj, Persona) and obj.is_default else ()
+        own = ("enabled", "kind") if isinstance(obj, Persona) and obj.is_default else ()
+        return (*own, *super().get_readonly_fields(request, obj))
 
     def left_out(self, request: HttpRequest, obj: object) -> Collection[str]:
-        return ("description", "as_tool") if isinstance(obj, Persona) and obj.is_default else ()
+        is_default = isinstance(obj, Persona) and obj.is_default
+        return ("description", "as_tool") if is_default else () if obj else ("remove",)
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         """The default persona answers everywhere else, an agent nowhere."""

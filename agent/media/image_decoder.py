@@ -63,12 +63,13 @@ ORIENTATION = 0x0112
 
 class ImageLimits(NamedTuple):
     """Pixels per side, bytes, and pixels in all; ``always``: re-encode also a picture within the
-    limits."""
+    limits; ``lossless``: as PNG, which is the same again when it is re-encoded."""
 
     side: int
     size: int
     pixels: int
     always: bool = False
+    lossless: bool = False
 
 
 def main() -> None:
@@ -84,7 +85,8 @@ def main() -> None:
 def answer_job(job: dict[str, Any]) -> dict[str, Any]:
     """Do one job; every failure of a decoder is an answer too."""
     try:
-        limits = ImageLimits(job["side"], job["bytes"], job["pixels"], job["always"])
+        how = (job["always"], job.get("lossless", False))
+        limits = ImageLimits(job["side"], job["bytes"], job["pixels"], *how)
         return process_image(Path(job["source"]), Path(job["target"]), limits)
     except DECODER_ERRORS as error:
         return {"error": f"{type(error).__name__}: {error}"[:300]}
@@ -151,7 +153,13 @@ def _scaled(image: Image.Image, side: int) -> Image.Image:
 
 def _encoded(picture: Image.Image, limits: ImageLimits) -> tuple[bytes, str]:
     """``picture`` in no more bytes than it may have, made smaller until it is."""
-    side = limits.side
+    side = max(picture.size) if limits.lossless else limits.side
+    while limits.lossless:
+        data = _saved(picture, "PNG", icc_profile=None)  # a profile may be of any size
+        if len(data) <= limits.size:
+            return data, "image/png"
+        side = side * 5 // 6
+        picture.thumbnail((side, side), Image.Resampling.BILINEAR)
     if picture.mode == "RGBA":
         data = _saved(picture, "PNG")
         if len(data) <= limits.size:

@@ -23,10 +23,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,6 +53,8 @@ from tools.text import fences
 JOB_SECONDS = 20.0
 #: How long the process is kept without work, in seconds.
 IDLE_SECONDS = 600.0
+#: Longest side and bytes of the picture that a persona keeps.
+PORTRAIT_SIDE, PORTRAIT_BYTES = 512, 2**18
 Pipe = TypeVar("Pipe", asyncio.StreamReader, asyncio.StreamWriter)
 COMMAND = (sys.executable, "-m", "agent.media.image_decoder")
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +76,7 @@ class ImageJob:
     pixels: int
     always: bool = False
     """Whether a picture within the limits is converted too."""
+    lossless: bool = False
 
     def line(self) -> bytes:
         fields = {
@@ -82,6 +86,7 @@ class ImageJob:
             "bytes": self.size,
             "pixels": self.pixels,
             "always": self.always,
+            "lossless": self.lossless,
         }
         return json.dumps(fields).encode() + b"\n"
 
@@ -193,6 +198,21 @@ def process_image_now(job: ImageJob) -> None:
     except OSError as error:
         raise MediaUnavailable(NO_PROCESS) from error
     _check(done.stdout)
+
+
+def make_portrait(content: bytes) -> bytes:
+    """``content`` as a PNG that a persona keeps, without all that a file has beside its picture;
+    what this has made stays as it is. For pages and commands, as :func:`process_image_now`.
+
+    Raises :class:`MediaUnavailable` for what is no picture or too much of one.
+    """
+    with tempfile.TemporaryDirectory(prefix="frost-portrait-") as folder:
+        source, target = Path(folder, "source"), Path(folder, "target")
+        source.write_bytes(content)
+        job = build_model_image_job(source, target)
+        small = replace(job, side=PORTRAIT_SIDE, size=PORTRAIT_BYTES)
+        process_image_now(replace(small, always=True, lossless=True))
+        return target.read_bytes()
 
 
 def _environment() -> dict[str, str]:

@@ -18,7 +18,7 @@ from agent.models.media import Description, KeptFile, MediaFile, MessageMedia, R
 from agent.models.message import UNSETTLED, Message
 from agent.models.note import Note, NoteProposal
 from agent.models.operator import ChatGrant, ErasureReceipt, OperatorAct
-from agent.models.persona import Persona, PersonaChoice
+from agent.models.persona import Persona, PersonaChoice, PersonaPicture
 from agent.models.process import CommitMark, ServerProcess
 from agent.models.reminder import Reminder
 from agent.models.request import JoinRequest, RequestRule
@@ -62,6 +62,7 @@ __all__ = [
     "OperatorAct",
     "Persona",
     "PersonaChoice",
+    "PersonaPicture",
     "Reminder",
     "RequestRule",
     "ResultPicture",

@@ -143,6 +143,28 @@ class Persona(LiveModel):
         )
 
 
+class PersonaPicture(models.Model):
+    """What a persona looks like: a small PNG, in a row of its own, so that no message loads it. Who
+    may see or change the persona may see or change it."""
+
+    persona = models.OneToOneField(
+        Persona,
+        models.CASCADE,
+        primary_key=True,
+        related_name="portrait",
+        verbose_name=_("persona"),
+    )
+    content = models.BinaryField(_("picture"))
+
+    class Meta:
+        verbose_name = _("picture of a persona")
+        verbose_name_plural = _("pictures of personas")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.persona)
+
+
 class PersonaChoice(LiveModel):
     """Where a persona answers. What is empty means any; of several that match, the one with the
     person counts before the one with the chat, and that before the one with the account alone."""

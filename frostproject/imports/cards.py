@@ -61,7 +61,7 @@ def is_card(document: dict[str, Any]) -> bool:
     return document.get("spec") in SPECS or first <= document.keys()
 
 
-def read_card(document: dict[str, Any], file: str, found: Found) -> None:
+def read_card(document: dict[str, Any], file: str, found: Found, **picture: Any) -> None:
     """The persona of a card: what describes it is the prompt, its examples are examples."""
     card = as_object(document.get("data")) or document
     name = as_text(card.get("name")) or file
@@ -71,7 +71,7 @@ def read_card(document: dict[str, Any], file: str, found: Found) -> None:
     parts += filter(None, _read_book(card, name, found))
     prompt = _plain(_mark("\n\n".join(parts)), called)
     examples = _read_examples(as_text(card.get("mes_example")), called)
-    found.add(Kind.PERSONA, name, prompt=prompt, examples=examples)
+    found.add(Kind.PERSONA, name, prompt=prompt, examples=examples, **picture)
     for part in LEFT:
         if card.get(part):
             found.leave(f"{name}: {part}", _("it has no place in a prompt"))

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Model, TextChoices
+from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _, gettext_lazy, pgettext
 
 from agent.admin.endpoints.form import EndpointForm
@@ -20,7 +21,7 @@ from agent.domain.endpoint import ModelRole
 from agent.domain.notes import NoteViewer
 from agent.llm.providers.presets import PRESETS
 from agent.memory.notes_store import NewNote, NoteResult, write_notes
-from agent.models import EndpointChoice, Manners, ModelEndpoint, Note, Persona
+from agent.models import EndpointChoice, Manners, ModelEndpoint, Note, Persona, PersonaPicture
 from agent.models.manners import SAID
 from agent.models.note import note_fingerprint
 from agent.models.scope import SCOPE
@@ -193,15 +194,23 @@ def _shown(text: str) -> str:
 def _plan_persona(wanted: Wanted) -> Planned:
     values = dict(wanted.values)
     endpoints = values.pop("endpoints", [])
+    url = values.pop(persona_file.PICTURE, "")
+    picture = persona_file.read_picture(url) if url else b""
     row = Persona(name=wanted.name, **values)
     one = _plan_row(Kind.PERSONA, row, persona_file.FIELDS)
     one.facts += [(_("endpoints"), ", ".join(endpoints))] if endpoints else []
-    one.save = partial(_save_persona, row, endpoints)
+    one.facts += [(_("Picture"), filesizeformat(len(picture)))] if picture else []
+    if one.outcome == Outcome.SAME:
+        here = persona_file.load_picture(Persona.objects.get(name=wanted.name))
+        one.meet(is_same=here == picture)
+    one.save = partial(_save_persona, row, endpoints, picture)
     return one
 
 
-def _save_persona(row: Persona, endpoints: list[str]) -> list[Model]:
+def _save_persona(row: Persona, endpoints: list[str], picture: bytes) -> list[Model]:
     row.save()
+    if picture:
+        PersonaPicture.objects.create(persona=row, content=picture)
     known = ModelEndpoint.objects.in_bulk(endpoints, field_name="name")
     for position, name in enumerate(dict.fromkeys(endpoints), start=1):
         if name in known:

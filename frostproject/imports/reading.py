@@ -1,4 +1,5 @@
-"""Which program a file or folder is of, and what is in it. Pure."""
+"""Which program a file or folder is of, and what is in it. Pure, but for pictures, which are
+decoded in a process of their own."""
 
 import base64
 import json
@@ -10,6 +11,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _, gettext_lazy
 
+from agent.domain.types import MediaUnavailable
+from agent.media.image_reader import make_portrait
 from agent.pages import persona_file
 from frostproject.imports.astrbot import read_astrbot, read_persona, read_servers
 from frostproject.imports.cards import PNG, find_card, is_card, read_card
@@ -17,7 +20,7 @@ from frostproject.imports.documents import as_object, as_text, load_json, load_t
 from frostproject.imports.frostagent import read_environment, read_memory, read_summaries
 from frostproject.imports.langbot import read_langbot
 from frostproject.imports.plan import Found, ImportRefused, Kind, Wanted
-from frostproject.imports.sources import KNOWN, PROFILE, Source
+from frostproject.imports.sources import CARD, KNOWN, PROFILE, Source
 from tools.http_tools.openapi.document import DocumentError, read_document
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 
@@ -25,6 +28,8 @@ from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 MOST_CARRIED = 2_000_000
 #: Rows of one plan.
 MOST_ROWS = 5_000
+#: Pictures of one plan; each takes a part of a second.
+MOST_PICTURES = 100
 UNKNOWN = gettext_lazy("%s holds nothing that is known here: see “Coming from elsewhere”.")
 LEFT = {
     PROFILE: gettext_lazy("settings of single chats; make them under “Manners” here"),
@@ -41,7 +46,7 @@ def read_found(source: Source) -> Found:
             _read_program(source, found)
         else:
             for name, data in source.files.items():
-                _read_file(name, data, found)
+                _read_file(name, data, found, source.icon if name == CARD else b"")
     except RecursionError as error:
         raise ImportRefused(_("%s is nested too deeply.") % source.name) from error
     if len(found.rows) > MOST_ROWS:
@@ -69,12 +74,12 @@ def _read_program(source: Source, found: Found) -> None:
             found.leave(name, str(LEFT[start]))
 
 
-def _read_file(name: str, data: bytes, found: Found) -> None:
-    """One file, by what is in it."""
+def _read_file(name: str, data: bytes, found: Found, icon: bytes) -> None:
+    """One file, by what is in it; ``icon`` stands beside it."""
     stem = PurePath(name).stem
     if data.startswith(PNG):
-        read_card(as_object(load_json(find_card(data, name), name)), stem, found)
-        return found.leave(name, _("the picture; personas have none here"))
+        card = as_object(load_json(find_card(data, name), name))
+        return read_card(card, stem, found, **_keep_picture(data, name, found))
     text = load_text(data, name)
     is_json = text.lstrip()[:1] in ("{", "[")
     given = as_object(load_json(data, name)) if is_json else {}
@@ -82,7 +87,7 @@ def _read_file(name: str, data: bytes, found: Found) -> None:
     if {"openapi", "swagger"} & {*given, *heads}:
         return _read_openapi(name, data, found)
     if is_card(given):
-        return read_card(given, stem, found)
+        return read_card(given, stem, found, **_keep_picture(icon, name, found))
     for mark in (one for one in READERS if one in given):
         return READERS[mark](given, stem, found)
     if not name.endswith(".env") or is_json:
@@ -93,13 +98,29 @@ def _read_file(name: str, data: bytes, found: Found) -> None:
 def _read_own(given: dict[str, Any], stem: str, found: Found) -> None:
     try:
         values = persona_file.read_persona(given)
+        url = given.get(persona_file.PICTURE)
+        picture = persona_file.read_picture(url) if url else b""
     except ValueError as error:
         raise ImportRefused(
             _("%(file)s is no persona of this program: “%(field)s” is not of its kind."),
             file=stem,
             field=error,
         ) from error
+    values |= _keep_picture(picture, stem, found)
     found.add(Kind.PERSONA, as_text(given.get("name")) or stem, **values)
+
+
+def _keep_picture(content: bytes, name: str, found: Found) -> dict[str, str]:
+    """The picture as a persona keeps it, as a value of the plan; nothing where there is none."""
+    if not content:
+        return {}
+    if sum(persona_file.PICTURE in row.values for row in found.rows) >= MOST_PICTURES:
+        found.leave(name, _("its picture; at most %s come along at a time"), str(MOST_PICTURES))
+        return {}
+    try:
+        return {persona_file.PICTURE: persona_file.write_picture(make_portrait(content))}
+    except MediaUnavailable as error:
+        raise ImportRefused("%(file)s: %(why)s", file=name, why=_(str(error))) from error
 
 
 def _read_openapi(name: str, data: bytes, found: Found) -> None:

@@ -2,6 +2,7 @@
 refused."""
 
 import os
+import re
 import stat
 import tempfile
 import zipfile
@@ -26,6 +27,9 @@ KNOWN = frozenset(
     }
 )
 PROFILE = "abconf_"
+#: A character card in a ZIP, and its pictures.
+CARD = "card.json"
+_ICON = re.compile(r"assets/icon/.+\.(png|jpe?g|webp|gif|avif)", re.IGNORECASE)
 PLACES = ("", "data", "config", "data/config", "eval/dialogue")
 #: What is read of a folder in which none of those stands.
 PLAIN = (".json", ".png", ".yaml", ".yml")
@@ -33,11 +37,13 @@ PLAIN = (".json", ".png", ".yaml", ".yml")
 
 @dataclass(slots=True)
 class Source:
-    """``files`` by name, without their folders; ``tables`` of the databases among them."""
+    """``files`` by name, without their folders; ``tables`` of the databases among them; ``icon``:
+    the picture that stands beside a character card in a ZIP."""
 
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
+    icon: bytes = b""
 
 
 def read_source(path: Path) -> Source:
@@ -116,6 +122,7 @@ def _read_zip(path: Path) -> Source:
         with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
             _unpack(archive, Path(folder))
             source = _read_folder(Path(folder))
+            source.icon = _read_icon(archive) if CARD in source.files else b""
     except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError) as error:
         raise ImportRefused(_("%s is no ZIP file that can be read.") % path.name) from error
     source.name = path.name
@@ -144,6 +151,16 @@ def _unpack(archive: zipfile.ZipFile, folder: Path) -> None:
         _refuse_large(_("The folder"), total, MOST_IN_FOLDER)
         (folder / inner).parent.mkdir(parents=True, exist_ok=True)
         (folder / inner).write_bytes(archive.read(entry))
+
+
+def _read_icon(archive: zipfile.ZipFile) -> bytes:
+    """The picture of a character; of several, the one that is called so, or the first."""
+    icons = [one for one in archive.infolist() if _ICON.fullmatch(one.filename)]
+    icons.sort(key=lambda one: PurePosixPath(one.filename).stem != "main")
+    for entry in icons[:1]:
+        _refuse_large(PurePosixPath(entry.filename).name, entry.file_size, MOST_BYTES)
+        return archive.read(entry)
+    return b""
 
 
 def _is_wanted(name: str) -> bool:

@@ -192,6 +192,7 @@ class HistoryAdmin(PageAdmin):
                         change,
                         list_differences(change, self.model),
                         bool(known & change.before.keys()) and self.may_revert(request, change),
+                        change.words and change_words(change),
                     )
                     for change in rows
                 ]

@@ -86,7 +86,7 @@ def test_a_database_that_is_up_to_date_is_known_by_the_names_of_its_migrations(
         with monkeypatch.context() as patched:
             patched.setattr(database, "MigrationExecutor", None)
             assert database.check_migrations()
-        execute("DELETE FROM django_migrations WHERE name = '0031_event_rules_by_field'")
+        execute("DELETE FROM django_migrations WHERE name = '0032_persona_pictures'")
         assert not database.check_migrations()
 
 

@@ -118,13 +118,18 @@ def test_an_older_backup_is_brought_to_the_newest_tables(tmp_path, postgres_url)
         *("agent.0021_daily_backup", "agent.0022_daily_acts", "agent.0023_spend_by_kind_and_day"),
         *("agent.0024_alert_routes", "agent.0025_reminders", "agent.0026_event_rules"),
         *("agent.0027_requests", "agent.0028_member_commands", "agent.0029_undo"),
-        *("agent.0030_chat_events", "agent.0031_event_rules_by_field"),
+        *(
+            "agent.0030_chat_events",
+            "agent.0031_event_rules_by_field",
+            "agent.0032_persona_pictures",
+        ),
         *("tools.0009_calls_per_day_chat", "onebot.0009_official_bots"),
         *("onebot.0010_events_of_accounts", "onebot.0011_cannot_speak"),
     )
     tables = (
         *("agent.alertroute", "agent.alertnotice", "agent.reminder", "agent.eventrule"),
         *("agent.joinrequest", "agent.requestrule", "agent.undostep", "agent.chatevent"),
+        "agent.personapicture",
     )
     new = {
         "onebot.bot": ("all_for_me", "second_name", "silent_at", "cannot_speak_since"),

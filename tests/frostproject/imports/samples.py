@@ -100,13 +100,13 @@ def write_langbot(file: Path) -> Path:
     )
 
 
-def card_png(**cards: Any) -> bytes:
-    """A picture with character cards in its text."""
+def card_png(*, width: int = 1, height: int = 1, **cards: Any) -> bytes:
+    """A picture with character cards in its text; it says that it is so wide and high."""
     texts = (
         _chunk(b"tEXt", key.encode() + b"\0" + base64.b64encode(json.dumps(card).encode()))
         for key, card in cards.items()
     )
-    head = _chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
+    head = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
     pixel = _chunk(b"IDAT", zlib.compress(b"\0\xff\0\0"))
     return b"\x89PNG\r\n\x1a\n" + head + b"".join(texts) + pixel + _chunk(b"IEND", b"")
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -16,7 +17,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import translation
 
-from agent.models import Manners, ModelEndpoint, Note, Persona
+from agent.media.image_reader import make_portrait
+from agent.models import Manners, ModelEndpoint, Note, Persona, PersonaPicture
+from agent.pages import persona_file
+from frostproject.imports import reading
 from frostproject.imports.astrbot import read_astrbot
 from frostproject.imports.plan import Found
 from onebot.models import Bot
@@ -31,6 +35,7 @@ from tests.frostproject.imports.samples import (
     write_astrbot,
     write_langbot,
 )
+from tests.pictures import BLUE, colour_of, noise, opened, picture, saved
 from tools.models import HttpTool, McpServer, ToolConfigChange
 
 pytestmark = pytest.mark.django_db
@@ -205,6 +210,46 @@ def test_own_persona_goes_out_and_in_again(tmp_path: Path) -> None:
     assert (again.prompt, again.examples, again.quote) == ("你是{bot_name}", [["a", "b"]], True)
 
 
+def test_picture_of_a_persona_goes_out_and_in_again_the_same(tmp_path: Path) -> None:
+    browser, row = logged_in(), Persona.objects.create(name="狐", prompt="p")
+    drawn = noise((120, 160)).convert("RGBA")
+    drawn.putalpha(90)
+    PersonaPicture.objects.create(persona=row, content=make_portrait(saved(drawn)))
+    kept = persona_file.load_picture(row)
+    address = reverse("admin:agent_persona_export", args=(row.pk,))
+    (tmp_path / "fox.json").write_bytes(browser.get(address).content)
+    assert "[there already] persona: 狐" in run(tmp_path / "fox.json", "--yes")
+    row.delete()
+    assert "Picture: " in run(tmp_path / "fox.json")
+    with (tmp_path / "fox.json").open("rb") as file:
+        shown = browser.post(reverse("admin:import"), {"file": file})
+    browser.post(reverse("admin:import"), {"sealed": shown.context["sealed"]})
+    again = persona_file.load_picture(Persona.objects.get(name="狐"))
+    assert again == kept
+    assert opened(again).tobytes() == drawn.tobytes()
+    PersonaPicture.objects.all().delete()
+    assert "[name taken] persona: 狐" in run(tmp_path / "fox.json", "--yes")
+    assert not PersonaPicture.objects.exists()
+
+
+def test_picture_of_a_card_comes_along_without_its_card(tmp_path: Path) -> None:
+    (tmp_path / "card.png").write_bytes(card_png(chara=CARD))
+    assert "Picture: " in run(tmp_path / "card.png", "--yes")
+    kept = persona_file.load_picture(Persona.objects.get(name="霜降"))
+    assert (opened(kept).size, opened(kept).info) == ((1, 1), {})
+    assert "[there already] persona: 霜降" in run(tmp_path / "card.png", "--yes")
+
+
+def test_picture_beyond_the_most_stays_behind_by_name(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(reading, "MOST_PICTURES", 1)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.png").write_bytes(card_png(chara=CARD | {"data": {"name": name}}))
+    shown = run(tmp_path, "--yes")
+    assert "b.png: its picture; at most 1 come along" in shown
+    assert [one.persona.name for one in PersonaPicture.objects.all()] == ["a"]
+    assert Persona.objects.filter(name="b").exists()
+
+
 def upload(folder: Path) -> SimpleUploadedFile:
     file = shutil.make_archive(str(folder.parent / "packed"), "zip", folder.parent, folder.name)
     return SimpleUploadedFile("packed.zip", Path(file).read_bytes())
@@ -255,5 +300,8 @@ def test_page_is_not_for_those_who_may_add_nothing() -> None:
 def test_card_in_a_zip_is_read(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "fox.charx", "w") as archive:
         archive.writestr("card.json", json.dumps(CARD))
-    run(tmp_path / "fox.charx", "--yes")
-    assert Persona.objects.filter(name="霜降").exists()
+        archive.writestr("assets/icon/images/0.webp", picture("WEBP"))
+        archive.writestr("assets/icon/images/main.webp", picture("WEBP", BLUE))
+        archive.writestr("assets/background/images/main.png", b"no picture")
+    assert "Picture: " in run(tmp_path / "fox.charx", "--yes")
+    assert colour_of(persona_file.load_picture(Persona.objects.get(name="霜降"))) == "blue"

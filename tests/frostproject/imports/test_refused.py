@@ -14,7 +14,7 @@ from django.utils import translation
 
 from agent.models import Persona
 from frostproject.imports import sources
-from tests.frostproject.imports.samples import _chunk, card_png, write_astrbot, write_database
+from tests.frostproject.imports.samples import CARD, _chunk, card_png, write_astrbot, write_database
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +26,11 @@ def refused(path: Path) -> str:
     assert "\n" not in str(caught.value)
     assert not Persona.objects.filter(is_default=False).exists()
     return str(caught.value)
+
+
+def own(picture: str) -> bytes:
+    """A persona as this program writes it."""
+    return b'{"frostagent_persona": 1, "name": "a", "picture": ' + picture.encode() + b"}"
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,13 @@ def refused(path: Path) -> str:
         (b"PK\x03\x04" + b"\1" * 500, "no ZIP file"),
         (card_png(), "without a character card"),
         (b"\x89PNG\r\n\x1a\n" + _chunk(b"tEXt", b"chara\0???"), "damaged"),
+        (card_png(chara=CARD, width=60_000, height=60_000), "too many pixels"),
+        (card_png(chara=CARD, width=2**31 - 1, height=2**31 - 1), "file.json: the picture"),
+        (card_png(chara=CARD)[:-28], "cannot be decoded"),
+        (own('"data:image/svg+xml;base64,PHN2Zz4="'), "cannot be decoded"),
+        (own('"data:image/png;base64,x"'), "“picture”"),
+        (own('"file:///etc/passwd"'), "“picture”"),
+        (own("[1]"), "“picture”"),
     ],
 )
 def test_file_is_refused_with_a_sentence(data: bytes, words: str, tmp_path: Path) -> None:
