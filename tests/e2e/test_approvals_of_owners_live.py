@@ -15,7 +15,8 @@ from tests.e2e.later_server import LaterServer
 from tests.fake_onebot import FakeOneBot, Frame, ok, spoken, text
 from tests.scripted_model import ScriptedModel, call
 
-OWNER = 7_000_001
+#: As official bots give them.
+OWNER = "A1B2C3D4E5F60718293A4B5C6D7E8F90"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ async def bot(live: LaterServer, model: ScriptedModel) -> Any:
         await connected.say_private(fresh_id(), "hello")
         await connected.next_action()
         cockpit = await asyncio.to_thread(Cockpit, live)
-        await asyncio.to_thread(cockpit.own, connected.self_id, str(OWNER))
+        await asyncio.to_thread(cockpit.own, connected.self_id, OWNER)
         cockpit.close()
         yield connected
 
