@@ -16,8 +16,8 @@ from chaos.reminders import SHAPES, play_all
 from chaos.scenarios import SCENARIOS, SHORT, Scenario
 
 ALL = SCENARIOS | SHORT
-#: With every change: reminders, and kills meanwhile.
-SHORT_REMINDERS = (100, 3)
+#: Reminders, and kills meanwhile: with every change, and in a whole run.
+SHORT_REMINDERS, REMINDERS = (100, 3), (2_000, 50)
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
@@ -135,7 +135,9 @@ def main() -> int:
     if words.reminders:
         count, kills = words.reminders
         return 0 if asyncio.run(play_all(list(SHAPES), count, kills, words.seed)) else 1
-    is_told = not words.short or asyncio.run(play_all(["reminders"], *SHORT_REMINDERS, words.seed))
+    shapes = [] if words.only else ["reminders"] if words.short else list(SHAPES)
+    often = SHORT_REMINDERS if words.short else REMINDERS
+    is_told = asyncio.run(play_all(shapes, *often, words.seed))
     outcomes = [asyncio.run(run(name, options)) for name in chosen(words)]
     sys.stderr.write(summary(outcomes, time.monotonic() - began) + "\n")
     return 0 if is_told and all(outcome.is_clean for outcome in outcomes) else 1
