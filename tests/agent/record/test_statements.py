@@ -62,6 +62,8 @@ def make_rows() -> dict[str, object]:
     message = Message.objects.create(
         session=session, direction="in", event_key="7", claim_number=1, created_at=AT, **heard
     )
+    by_hand: dict[str, Any] = {"direction": "out", "state": "pending", "author": "ann"}
+    Message.objects.create(session=session, created_at=AT, **by_hand)
     run = Run.objects.create(session=session, claim_number=1, place="here", started_at=AT)
     step = Step.objects.create(run=run, number=1, created_at=AT)
     call = ToolCall.objects.create(
@@ -99,6 +101,8 @@ VALUES: dict[str, dict[str, object]] = {
     "find_waiting": {},
     "find_claimants": {},
     "find_claimable": {"account": "10001", "process": "p1"},
+    "find_by_hand": {},
+    "find_earlier": {"message": 2**31 - 1},
     "add_arrivals": {
         "state": "waiting",
         "reason": "mention",
